@@ -1,0 +1,7 @@
+//! uncut: a headless coding agent. A prompt goes in; a finished answer or a named failure comes out.
+
+pub mod json;
+pub mod outcome;
+pub mod secret;
+pub mod text;
+pub mod time;

@@ -1,0 +1,150 @@
+//! How a run ended: the one source of its exit code and of the word that names it.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// How a run ended.
+///
+/// The discriminant is the exit code. A code never changes its meaning, because scripts branch
+/// on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Outcome {
+    /// A complete answer is on stdout.
+    Ok = 0,
+    /// A fault on our side, or stdout could not be written.
+    Internal = 1,
+    /// The command line, the environment or a file named there is unusable; nothing was sent.
+    Usage = 2,
+    /// The endpoint refused for good.
+    Rejected = 10,
+    /// The endpoint's response is not a completion.
+    Protocol = 11,
+    /// The model was cut off before it was done.
+    Truncated = 12,
+    /// A filter or the model itself refused.
+    Filtered = 13,
+    /// The model was done without having said anything.
+    Empty = 14,
+    /// The steps that were allowed are used up.
+    MaxSteps = 20,
+    /// The tokens that were allowed are used up.
+    MaxTokensTotal = 21,
+    /// The model repeats itself.
+    Stuck = 22,
+    /// The session's log can't be read whole.
+    SessionDamaged = 30,
+    /// Another process holds the session.
+    SessionLocked = 31,
+    /// The session's log can't be written.
+    SessionWrite = 32,
+    /// The endpoint is not to be had now; the same run may well succeed later.
+    Transient = 75,
+    /// The time that was allowed is over.
+    Deadline = 124,
+}
+
+impl Outcome {
+    /// Every outcome with its word and its meaning, in the order of the exit codes.
+    pub const ALL: &[(Outcome, &str, &str)] = &[
+        (Outcome::Ok, "ok", "a complete answer is on stdout"),
+        (Outcome::Internal, "internal", "a fault on our side, or stdout could not be written"),
+        (
+            Outcome::Usage,
+            "usage",
+            "command line, environment, prompt or a file named there is unusable; nothing was sent",
+        ),
+        (
+            Outcome::Rejected,
+            "rejected",
+            "the endpoint refused for good (400, 401, 403, 404, 422, a redirect)",
+        ),
+        (
+            Outcome::Protocol,
+            "protocol",
+            "the response is not a completion: HTML, not JSON, no choices, a call without a name, an unknown finish reason",
+        ),
+        (
+            Outcome::Truncated,
+            "truncated",
+            "the model was cut off before it was done; nothing of that message was executed",
+        ),
+        (Outcome::Filtered, "filtered", "a content filter or the model itself refused"),
+        (Outcome::Empty, "empty", "no answer text"),
+        (Outcome::MaxSteps, "max_steps", "--max-steps completions and no answer yet"),
+        (Outcome::MaxTokensTotal, "max_tokens_total", "--max-total-tokens are spent"),
+        (Outcome::Stuck, "stuck", "the same call had the same result 8 times running"),
+        (
+            Outcome::SessionDamaged,
+            "session_damaged",
+            "the session file is not whole; it was not touched",
+        ),
+        (Outcome::SessionLocked, "session_locked", "another process holds the session"),
+        (
+            Outcome::SessionWrite,
+            "session_write",
+            "a record could not be written; the file ends in a whole record",
+        ),
+        (
+            Outcome::Transient,
+            "transient",
+            "408, 409, 425, 429, 500, 502 to 504, 520 to 524, 529, no connection, a time-out: try again later",
+        ),
+        (Outcome::Deadline, "deadline", "--timeout is over"),
+    ];
+
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The word that names it on stderr and in records.
+    pub fn word(self) -> &'static str {
+        Outcome::ALL.iter().find(|(outcome, ..)| *outcome == self).map_or("internal", |row| row.1)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> ExitCode {
+        ExitCode::from(outcome.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_words_are_those_that_scripts_know() {
+        let table: Vec<_> =
+            Outcome::ALL.iter().map(|(outcome, word, _)| (outcome.code(), *word)).collect();
+        assert_eq!(
+            table,
+            [
+                (0, "ok"),
+                (1, "internal"),
+                (2, "usage"),
+                (10, "rejected"),
+                (11, "protocol"),
+                (12, "truncated"),
+                (13, "filtered"),
+                (14, "empty"),
+                (20, "max_steps"),
+                (21, "max_tokens_total"),
+                (22, "stuck"),
+                (30, "session_damaged"),
+                (31, "session_locked"),
+                (32, "session_write"),
+                (75, "transient"),
+                (124, "deadline"),
+            ]
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! Text for people: cut to a length, on one line, safe on a terminal.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Bytes as text: what is not UTF-8 is replaced, and counted so that it can be told.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lossy<'a> {
+    /// The text, with U+FFFD in place of each run of bytes that is not UTF-8.
+    pub text: Cow<'a, str>,
+    /// How many bytes were replaced.
+    pub replaced: usize,
+}
+
+impl<'a> Lossy<'a> {
+    /// Reads bytes as UTF-8, replacing what is not.
+    pub fn new(bytes: &'a [u8]) -> Lossy<'a> {
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            return Lossy { text: Cow::Borrowed(text), replaced: 0 };
+        }
+        let mut text = String::with_capacity(bytes.len());
+        let mut replaced = 0;
+        for chunk in bytes.utf8_chunks() {
+            text.push_str(chunk.valid());
+            if !chunk.invalid().is_empty() {
+                text.push(char::REPLACEMENT_CHARACTER);
+                replaced += chunk.invalid().len();
+            }
+        }
+        Lossy { text: Cow::Owned(text), replaced }
+    }
+}
+
+/// The longest start of `text` that has at most `max` bytes and ends between characters.
+pub fn head(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+/// The longest end of `text` that has at most `max` bytes and starts between characters.
+pub fn tail(text: &str, max: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(max))..]
+}
+
+/// `text` on one line of at most about `max` bytes, safe to print.
+///
+/// Runs of white space become one space, control characters are shown as `\u{1b}`, and what was
+/// cut off is marked by `...`.
+pub fn one_line(text: &str, max: usize) -> String {
+    let mut line = String::new();
+    let mut gap = false;
+    for character in text.trim().chars() {
+        if line.len() >= max {
+            line.push_str("...");
+            break;
+        }
+        if character.is_whitespace() {
+            gap = true;
+            continue;
+        }
+        if std::mem::take(&mut gap) {
+            line.push(' ');
+        }
+        if is_unsafe(character) {
+            // Writing to a String can't fail.
+            let _ = write!(line, "\\u{{{:x}}}", u32::from(character));
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
+/// Characters that move the cursor, change colours or reorder what stands around them.
+fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_replaced_and_counted() {
+        assert_eq!(Lossy::new(b"plain"), Lossy { text: "plain".into(), replaced: 0 });
+        let lossy = Lossy::new(b"head\xff\xf0tail");
+        assert_eq!(lossy, Lossy { text: "head\u{fffd}\u{fffd}tail".into(), replaced: 2 });
+    }
+
+    #[test]
+    fn cuts_fall_between_characters() {
+        assert_eq!(head("ab\u{1f642}", 4), "ab");
+        assert_eq!(tail("\u{1f642}ab", 4), "ab");
+        assert_eq!(head("ab", 9), "ab");
+        assert_eq!(tail("ab", 9), "ab");
+    }
+
+    #[test]
+    fn one_line_is_one_line_whatever_comes() {
+        assert_eq!(one_line(" a\r\n\tb  c ", 80), "a b c");
+        assert_eq!(one_line("\x1b[31mred\u{202e}", 80), "\\u{1b}[31mred\\u{202e}");
+        assert_eq!(one_line("0123456789", 4), "0123...");
+        assert_eq!(one_line("0123", 4), "0123");
+    }
+}
