@@ -1,7 +1,9 @@
 //! uncut: a headless coding agent. A prompt goes in; a finished answer or a named failure comes out.
 
 pub mod json;
+pub mod message;
 pub mod outcome;
+pub mod provider;
 pub mod secret;
 pub mod text;
 pub mod time;
