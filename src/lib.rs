@@ -5,5 +5,6 @@ pub mod message;
 pub mod outcome;
 pub mod provider;
 pub mod secret;
+pub mod session;
 pub mod text;
 pub mod time;

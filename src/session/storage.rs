@@ -1,0 +1,512 @@
+//! Where lines end up: the file, how it is opened, and what is done when it fails.
+//!
+//! The only place that syncs. [`Storage`] is the little that a log needs of a file, so that tests
+//! can put a disk there that fails in the middle of a write or loses what was not synced.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use super::SessionError;
+
+/// How often, and how far apart, a held lock is looked at again: a quarter of a second in all.
+const LOCK_LOOKS: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(25);
+
+/// What a log needs of a file.
+pub(super) trait Storage: fmt::Debug + Send {
+    /// Writes at the end and returns how much of `bytes` was written, as `write` does.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Returns when everything is durable.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// How many bytes there are.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Cuts the file to `len` bytes.
+    fn truncate(&mut self, len: u64) -> io::Result<()>;
+}
+
+impl Storage for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+}
+
+/// A log that is read and can be appended to.
+#[derive(Debug)]
+pub(super) struct Log {
+    path: PathBuf,
+    storage: Box<dyn Storage>,
+    /// Bytes of the records that are durable.
+    len: u64,
+    /// The failure after which nothing more is written.
+    failure: Option<String>,
+}
+
+impl Log {
+    /// A log whose `len` bytes are whole records.
+    pub(super) fn new(path: &Path, storage: Box<dyn Storage>, len: u64) -> Log {
+        Log { path: path.to_owned(), storage, len, failure: None }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Refuses a log that failed earlier.
+    pub(super) fn check(&self) -> Result<(), SessionError> {
+        let Some(failure) = &self.failure else { return Ok(()) };
+        let detail = format!("no record is written after an earlier failure: {failure}");
+        Err(SessionError::Write { path: self.path.clone(), detail })
+    }
+
+    /// Writes a line, newline included, and returns when it is durable.
+    ///
+    /// After a failure the file is cut back to its whole records. What a file holds whose write or
+    /// sync failed is known to nobody (a later sync may well succeed without the data), so nothing
+    /// is written after that.
+    pub(super) fn append(&mut self, line: &[u8]) -> Result<(), SessionError> {
+        self.check()?;
+        // Where there are no locks, another run may have written. Its records are no part of this
+        // conversation, and cutting back would cut them off.
+        match self.storage.len() {
+            Ok(len) if len == self.len => {}
+            Ok(len) => {
+                let left = format!("it has {len} bytes where this run left {}", self.len);
+                return self
+                    .fail(format!("{left}: another process writes to it; it was not touched"));
+            }
+            Err(error) => return self.fail(error.to_string()),
+        }
+        match self.write(line).and_then(|()| self.storage.sync()) {
+            Ok(()) => {
+                self.len += line.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                let left = self.cut_back();
+                self.fail(format!("{error}; {left}"))
+            }
+        }
+    }
+
+    fn fail(&mut self, detail: String) -> Result<(), SessionError> {
+        self.failure = Some(detail.clone());
+        Err(SessionError::Write { path: self.path.clone(), detail })
+    }
+
+    /// One write as a rule. After a short one the next says what the matter is.
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        let mut rest = line;
+        while !rest.is_empty() {
+            match self.storage.append(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts off what is no whole record, and says how that went.
+    fn cut_back(&mut self) -> String {
+        match self.storage.truncate(self.len).and_then(|()| self.storage.sync()) {
+            Ok(()) => format!("the file was cut back to its whole records, {} bytes", self.len),
+            Err(error) => format!(
+                "cutting the file back to its whole records, {} bytes, failed too: {error}",
+                self.len
+            ),
+        }
+    }
+}
+
+/// Opens a log for reading and appending, made where there is none, and locks it.
+///
+/// What is not a regular file is refused before it is opened: opening a FIFO waits, and opening a
+/// device can do anything.
+pub(super) fn open(path: &Path) -> Result<File, SessionError> {
+    let fail = |source| SessionError::Open { path: path.to_owned(), source };
+    match fs::metadata(path) {
+        Ok(metadata) => refuse_irregular(&metadata).map_err(fail)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(fail(error)),
+    }
+    let file = open_or_create(path).map_err(fail)?;
+    // The path may lead elsewhere by now.
+    let metadata = file.metadata().map_err(fail)?;
+    refuse_irregular(&metadata).map_err(fail)?;
+    match lock(&file) {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(SessionError::Locked { path: path.to_owned() });
+        }
+        // A file system without locks is no reason to do without a log.
+        Err(TryLockError::Error(error)) if is_unsupported(&error) => {}
+        Err(TryLockError::Error(error)) => return Err(fail(error)),
+    }
+    // Whoever made the file may not have lived to sync its directory.
+    if metadata.len() == 0 {
+        sync_directory(path).map_err(fail)?;
+    }
+    Ok(file)
+}
+
+/// Locks the file, or finds that somebody holds it.
+///
+/// A run that is killed while it starts a command leaves a copy of itself behind, which holds the
+/// lock until it has become the command. That takes next to no time, but whoever resumes a killed
+/// run at once would be told that it still runs; so a held lock is looked at again for a moment.
+fn lock(file: &File) -> Result<(), TryLockError> {
+    let mut looks = 0;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if looks < LOCK_LOOKS => thread::sleep(LOCK_PAUSE),
+            result => return result,
+        }
+        looks += 1;
+    }
+}
+
+fn refuse_irregular(metadata: &fs::Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    let what = if metadata.is_dir() { "a directory" } else { "not a regular file" };
+    Err(io::Error::new(ErrorKind::InvalidInput, format!("is {what}")))
+}
+
+fn open_or_create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // On Windows a handle for appending can't cut the file. There the position, which is the end
+    // once the log has been read, does what appending does elsewhere.
+    options.read(true).write(true).append(cfg!(unix));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600).custom_flags(libc::O_NONBLOCK);
+    }
+    match options.open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    let file = options.create(true).open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            io::Error::new(ErrorKind::NotFound, "the directory it is to be made in does not exist")
+        }
+        _ => error,
+    })?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // The umask may have taken our own permissions away. Where this fails the file system has
+        // no permissions, and the owner of the directory has decided who reads what.
+        let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
+    }
+    Ok(file)
+}
+
+/// Whether the file system, or the system, can't do this at all.
+fn is_unsupported(error: &io::Error) -> bool {
+    // ENOLCK: NFS without a lock daemon.
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(libc::ENOLCK) {
+        return true;
+    }
+    error.kind() == ErrorKind::Unsupported
+}
+
+/// Makes the name of a new file durable.
+#[cfg(unix)]
+fn sync_directory(path: &Path) -> io::Result<()> {
+    // The file may have been made through a symbolic link, in the directory that it leads to.
+    let path = fs::canonicalize(path)?;
+    let Some(directory) = path.parent() else { return Ok(()) };
+    match File::open(directory).and_then(|directory| directory.sync_all()) {
+        // Some file systems can't sync a directory, and say so in one of two ways.
+        Err(error) if error.kind() == ErrorKind::InvalidInput || is_unsupported(&error) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Windows can't sync a directory.
+#[cfg(not(unix))]
+fn sync_directory(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+    use super::*;
+    use crate::message::{Message, ToolCall};
+    use crate::session::record::{Record, read_all};
+    use crate::session::{Conversation, Session};
+
+    /// A disk that fails on demand. What a crash leaves of it is `durable`.
+    #[derive(Debug, Default)]
+    struct Platter {
+        live: Vec<u8>,
+        durable: Vec<u8>,
+        operations: Vec<&'static str>,
+        /// Bytes that fit, where there is a limit.
+        space: Option<usize>,
+        /// The syncs that fail, counted from 0.
+        failing_syncs: std::ops::Range<usize>,
+        syncs: usize,
+        truncate_fails: bool,
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct Disk(Arc<Mutex<Platter>>);
+
+    impl Disk {
+        fn lock(&self) -> MutexGuard<'_, Platter> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        fn session(&self) -> Session {
+            let log = Log::new(Path::new("log"), Box::new(self.clone()), 0);
+            Session {
+                conversation: Conversation::default(),
+                log: Some(log),
+                mask: Default::default(),
+            }
+        }
+    }
+
+    impl Storage for Disk {
+        fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let mut disk = self.lock();
+            disk.operations.push("write");
+            let free = disk.space.map_or(usize::MAX, |space| space - disk.live.len());
+            if free == 0 {
+                return Err(io::Error::new(ErrorKind::StorageFull, "No space left on device"));
+            }
+            let written = bytes.len().min(free);
+            disk.live.extend_from_slice(&bytes[..written]);
+            Ok(written)
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            let mut disk = self.lock();
+            disk.operations.push("sync");
+            disk.syncs += 1;
+            if disk.failing_syncs.contains(&(disk.syncs - 1)) {
+                return Err(io::Error::other("the disk is gone"));
+            }
+            disk.durable = disk.live.clone();
+            Ok(())
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.lock().live.len() as u64)
+        }
+
+        fn truncate(&mut self, len: u64) -> io::Result<()> {
+            let mut disk = self.lock();
+            disk.operations.push("truncate");
+            if disk.truncate_fails {
+                return Err(io::Error::other("it is stuck"));
+            }
+            disk.live.truncate(usize::try_from(len).map_err(io::Error::other)?);
+            Ok(())
+        }
+    }
+
+    const TEXTS: [&str; 3] = ["one", "zwei \u{1f642}", "three\n"];
+
+    fn record(text: &str) -> Record {
+        Record::from(Message::user(text))
+    }
+
+    fn expected(count: usize) -> Vec<Message> {
+        TEXTS[..count].iter().map(|text| Message::user(*text)).collect()
+    }
+
+    /// Appends the records up to the first failure, and checks that everything agrees on how many
+    /// there are, and that none is taken after that. Returns how many, and the error.
+    #[track_caller]
+    fn append_until_failure(disk: &Disk) -> (usize, Option<String>) {
+        let mut session = disk.session();
+        let mut error = None;
+        for text in TEXTS {
+            if let Err(failure) = session.append(record(text)) {
+                assert_eq!(failure.outcome(), crate::outcome::Outcome::SessionWrite);
+                error = Some(failure.to_string());
+                break;
+            }
+        }
+        let count = session.messages().len();
+        assert_eq!(session.messages(), expected(count));
+        if let Some(error) = &error {
+            // The disk is well again, but what it holds is anybody's guess.
+            let before = {
+                let mut disk = disk.lock();
+                disk.space = None;
+                disk.failing_syncs = 0..0;
+                disk.live.clone()
+            };
+            let (_, reason) = error.split_once(": ").unwrap_or_default();
+            let again = format!("log: no record is written after an earlier failure: {reason}");
+            // Also where the record, without the one that failed, could not come next.
+            let orphan = Record::from(Message::tool_result(&ToolCall::default(), ""));
+            for record in [record("more"), orphan] {
+                let Err(error) = session.append(record) else { panic!("taken") };
+                assert_eq!(error.to_string(), again);
+            }
+            assert_eq!(disk.lock().live, before);
+            assert_eq!(session.messages(), expected(count));
+        }
+        (count, error)
+    }
+
+    #[track_caller]
+    fn messages_of(image: &[u8]) -> Vec<Message> {
+        let mut messages = Vec::new();
+        let read = read_all(image, |entry| {
+            messages.push(entry.message);
+            Ok(())
+        });
+        assert!(matches!(read, Ok(len) if len == image.len() as u64), "{read:?}");
+        messages
+    }
+
+    #[test]
+    fn a_record_is_one_write_and_one_sync() {
+        let disk = Disk::default();
+        assert_eq!(append_until_failure(&disk), (3, None));
+        assert_eq!(disk.lock().operations, ["write", "sync"].repeat(3));
+        assert_eq!(messages_of(&disk.lock().durable), expected(3));
+    }
+
+    #[test]
+    fn wherever_the_space_ends_the_log_ends_in_a_whole_record() {
+        let whole = Disk::default();
+        append_until_failure(&whole);
+        let whole = whole.lock().live.len();
+        for space in 0..whole {
+            let disk = Disk::default();
+            disk.lock().space = Some(space);
+            let (count, error) = append_until_failure(&disk);
+            let error = error.unwrap();
+            assert!(
+                error.starts_with("log: No space left on device; the file was cut back to"),
+                "{error}"
+            );
+            assert_eq!(messages_of(&disk.lock().live), expected(count), "{space}");
+            assert_eq!(messages_of(&disk.lock().durable), expected(count), "{space}");
+        }
+    }
+
+    #[test]
+    fn a_record_whose_sync_failed_is_taken_back() {
+        for failing in 0..TEXTS.len() {
+            let disk = Disk::default();
+            disk.lock().failing_syncs = failing..failing + 1;
+            let (count, error) = append_until_failure(&disk);
+            assert_eq!(count, failing);
+            assert!(error.unwrap().starts_with("log: the disk is gone; the file was cut back"));
+            assert_eq!(messages_of(&disk.lock().live), expected(count));
+            assert_eq!(messages_of(&disk.lock().durable), expected(count));
+        }
+    }
+
+    #[test]
+    fn a_cut_that_could_not_be_made_durable_is_told() {
+        let disk = Disk::default();
+        disk.lock().failing_syncs = 1..usize::MAX;
+        let (count, error) = append_until_failure(&disk);
+        assert_eq!(count, 1);
+        let error = error.unwrap();
+        assert!(error.ends_with("bytes, failed too: the disk is gone"), "{error}");
+        assert_eq!(messages_of(&disk.lock().live), expected(1));
+        assert_eq!(messages_of(&disk.lock().durable), expected(1));
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_cut_back_is_told_and_refused_the_next_time() {
+        let disk = Disk::default();
+        disk.session().append(record(TEXTS[0])).unwrap();
+        let whole = disk.lock().live.len();
+        *disk.lock() =
+            Platter { space: Some(whole + 9), truncate_fails: true, ..Platter::default() };
+        let (count, error) = append_until_failure(&disk);
+        assert_eq!(count, 1);
+        let error = error.unwrap();
+        assert_eq!(
+            error,
+            format!(
+                "log: No space left on device; cutting the file back to its whole records, \
+                 {whole} bytes, failed too: it is stuck"
+            )
+        );
+        let live = disk.lock().live.clone();
+        let refused = read_all(live.as_slice(), |_| Ok(()));
+        let Err(super::super::ReadError::Damaged { line, offset, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!((line, offset), (2, whole as u64));
+    }
+
+    #[test]
+    fn a_write_that_was_interrupted_is_made_again_and_one_of_nothing_is_a_failure() {
+        #[derive(Debug)]
+        struct Interrupted(u32);
+        impl Storage for Interrupted {
+            fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += 1;
+                match self.0 {
+                    1 => Err(ErrorKind::Interrupted.into()),
+                    2 => Ok(bytes.len()),
+                    _ => Ok(0),
+                }
+            }
+            fn sync(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+            fn len(&self) -> io::Result<u64> {
+                Ok(if self.0 == 0 { 0 } else { 2 })
+            }
+            fn truncate(&mut self, _len: u64) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut log = Log::new(Path::new("log"), Box::new(Interrupted(0)), 0);
+        assert!(log.append(b"1\n").is_ok());
+        let error = log.append(b"2\n").unwrap_err().to_string();
+        assert!(error.ends_with("the file was cut back to its whole records, 2 bytes"), "{error}");
+    }
+
+    #[test]
+    fn only_a_system_without_locks_goes_without() {
+        assert!(is_unsupported(&ErrorKind::Unsupported.into()));
+        #[cfg(unix)]
+        for (code, expected) in [
+            (libc::ENOLCK, true),
+            (libc::EOPNOTSUPP, true),
+            (libc::ENOSYS, true),
+            (libc::EIO, false),
+        ] {
+            assert_eq!(is_unsupported(&io::Error::from_raw_os_error(code)), expected, "{code}");
+        }
+    }
+}
