@@ -1,0 +1,516 @@
+//! Commands: started, bounded in time and memory, and ended.
+//!
+//! The only module that starts processes. Two threads watch a command, and both report over one
+//! channel: one waits for the shell, one moves output out of the pipe. So the end of the shell is
+//! seen at once and not at the next look, and a flood of output can't starve the timer.
+//!
+//! Stdout and stderr are one pipe, which keeps their true order. The pipe says nothing about the
+//! shell: a background process holds it open for as long as it likes, and one that closed it may
+//! still run. So a command has ended when its *shell* has; what is in the pipe by then is read,
+//! and from then on the reader only discards, so that a background process neither blocks on a
+//! full pipe nor dies of a closed one.
+//!
+//! Every command gets a session and process group of its own. A signal goes to the group while the
+//! shell is not reaped, since until then no other process can get its number. Groups in which
+//! something lives on are remembered and killed by [`Processes::finish`].
+//!
+//! Not here yet: a process that leaves the group (a daemon, `setsid`, but also what `timeout` runs)
+//! outlives its command and the run. To find those takes a subreaper and a walk through `/proc` on
+//! Linux, and a job object on Windows; the place for it is where groups are killed.
+
+mod capture;
+#[cfg(unix)]
+#[path = "process/unix.rs"]
+mod os;
+#[cfg(windows)]
+#[path = "process/windows.rs"]
+mod os;
+
+use std::ffi::OsString;
+use std::io::{self, PipeReader};
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::time::Deadline;
+
+use self::capture::Capture;
+use self::os::Group;
+
+pub use self::capture::Captured;
+pub use self::os::{SHELL, shell_is_present, signal_name, survive_file_size_limit};
+
+/// A command, and what surrounds it.
+#[derive(Clone, Copy)]
+pub struct Spec<'a> {
+    /// What the shell is to run.
+    pub command: &'a str,
+    /// Where it runs.
+    pub directory: &'a Path,
+    /// The whole environment; nothing is inherited.
+    pub environment: &'a [(OsString, OsString)],
+}
+
+/// How long a command may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// After this it is told to end; none lets it run.
+    pub time: Option<Duration>,
+    /// After this, counted from then, what is left of it is killed.
+    pub grace: Duration,
+}
+
+/// A command that has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// In what way.
+    pub how: How,
+    /// What it wrote until then.
+    pub output: Captured,
+    /// Whether a background process still holds the output open. What that writes is lost.
+    pub still_held: bool,
+}
+
+/// In what way a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum How {
+    /// The shell exited with this code.
+    Exited(i32),
+    /// This signal ended the shell; see [`signal_name`].
+    Signalled(i32),
+    /// The time limit passed, and the whole group was killed.
+    TimedOut,
+}
+
+/// The processes of a run.
+///
+/// Can be shared with a thread that watches for signals: [`Processes::finish`] may be called while
+/// a command runs.
+pub struct Processes {
+    groups: Mutex<Groups>,
+}
+
+#[derive(Default)]
+struct Groups {
+    /// Those in which something may be alive.
+    alive: Vec<Group>,
+    finished: bool,
+}
+
+/// How long after the end of the shell the end of the output is waited for. It is there at once
+/// unless something in the background holds the pipe; this is for the kind that is about to end
+/// too, such as the `tee` of a process substitution.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// How long a killed shell may take to be gone. Only one that hangs in the kernel takes long.
+const DEATH: Duration = Duration::from_secs(2);
+
+impl Processes {
+    /// None yet.
+    pub fn new() -> Processes {
+        os::notice_children();
+        Processes { groups: Mutex::default() }
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Errors
+    ///
+    /// It could not be started, or the run is finished. Whatever a command that was started does
+    /// is no error.
+    pub fn run(&self, spec: &Spec<'_>, limits: Limits) -> io::Result<Ended> {
+        let (pipe, writer) = io::pipe()?;
+        os::prepare(&pipe)?;
+        let output = Arc::new(Output { pipe, capture: Mutex::new(Some(Capture::new())) });
+        let (sender, events) = mpsc::channel();
+        let mut watch = Watch { events, shell_ended: false, output_ended: false };
+
+        // The threads come first, so that nothing can fail once there is a process.
+        watch_output(Arc::clone(&output), sender.clone())?;
+        let shell_started = watch_shell(sender)?;
+        let group = self.start(spec, writer)?;
+        // The thread waits for this, so there is somebody to take it.
+        let _ = shell_started.send(group.clone());
+
+        let in_time = watch.until(limits.time, |watch| watch.shell_ended);
+        if !in_time {
+            group.terminate();
+            watch.until(Some(limits.grace), |watch| watch.shell_ended && watch.output_ended);
+            group.kill();
+            watch.until(Some(DEATH), |watch| watch.shell_ended);
+        }
+        watch.until(Some(DRAIN), |watch| watch.output_ended);
+        let still_held = !watch.output_ended && os::drain(&output);
+        let exit = watch.shell_ended.then(|| self.reap(&group)).transpose()?;
+        let how = exit.filter(|_| in_time).unwrap_or(How::TimedOut);
+        Ok(Ended { how, output: output.take(), still_held })
+    }
+
+    /// Kills whatever the commands left running, and the one that runs; none is started afterwards.
+    ///
+    /// To be called explicitly: a program that aborts on panic, or that a signal ends, drops
+    /// nothing.
+    pub fn finish(&self) {
+        let mut groups = lock(&self.groups);
+        groups.finished = true;
+        for group in groups.alive.drain(..) {
+            group.kill();
+        }
+    }
+
+    /// Starts and remembers in one go, so that [`Processes::finish`] misses nothing.
+    fn start(&self, spec: &Spec<'_>, output: io::PipeWriter) -> io::Result<Group> {
+        let mut groups = lock(&self.groups);
+        if groups.finished {
+            return Err(io::Error::other("the run is ending"));
+        }
+        let group = Group::start(spec, output)?;
+        groups.alive.push(group.clone());
+        Ok(group)
+    }
+
+    /// Gives the number of an ended shell free, and forgets the groups that nothing lives in. In
+    /// one go, since the number of a forgotten group may soon belong to somebody else.
+    fn reap(&self, group: &Group) -> io::Result<How> {
+        let mut groups = lock(&self.groups);
+        let how = group.reap();
+        groups.alive.retain(|group| !group.is_empty());
+        how
+    }
+}
+
+impl Default for Processes {
+    fn default() -> Processes {
+        Processes::new()
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// The pipe that a command writes to, and what came out of it.
+struct Output {
+    pipe: PipeReader,
+    /// None once the command has ended; what comes then is discarded.
+    capture: Mutex<Option<Capture>>,
+}
+
+impl Output {
+    fn take(&self) -> Captured {
+        lock(&self.capture).take().map(Capture::finish).unwrap_or_default()
+    }
+}
+
+enum Event {
+    ShellEnded,
+    OutputEnded,
+}
+
+/// What has been heard of a command.
+struct Watch {
+    events: Receiver<Event>,
+    shell_ended: bool,
+    output_ended: bool,
+}
+
+impl Watch {
+    /// Listens until `done`, for at most `time`; gives whether it is done.
+    fn until(&mut self, time: Option<Duration>, done: fn(&Watch) -> bool) -> bool {
+        let deadline = Deadline::after(time);
+        while !done(self) {
+            let event = match deadline.remaining() {
+                Some(remaining) => self.events.recv_timeout(remaining),
+                None => self.events.recv().map_err(RecvTimeoutError::from),
+            };
+            match event {
+                Ok(Event::ShellEnded) => self.shell_ended = true,
+                Ok(Event::OutputEnded) => self.output_ended = true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+/// Starts the thread that moves output out of the pipe until nobody holds it.
+fn watch_output(output: Arc<Output>, sender: Sender<Event>) -> io::Result<()> {
+    thread::Builder::new().name("output".to_owned()).spawn(move || {
+        os::pump(&output);
+        // The command may have ended long ago, and nobody listens.
+        let _ = sender.send(Event::OutputEnded);
+    })?;
+    Ok(())
+}
+
+/// Starts the thread that waits for the shell, which it is to be sent.
+fn watch_shell(sender: Sender<Event>) -> io::Result<Sender<Group>> {
+    let (shell_started, shell) = mpsc::channel::<Group>();
+    thread::Builder::new().name("shell".to_owned()).spawn(move || {
+        if let Ok(group) = shell.recv() {
+            group.wait();
+            let _ = sender.send(Event::ShellEnded);
+        }
+    })?;
+    Ok(shell_started)
+}
+
+/// What a thread that panicked left behind is still whole: nothing here is changed in two steps.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The one argument of `cmd.exe`: no autorun commands, and the command between quotes of which
+/// `/S` takes off the outer two and no others.
+#[cfg(any(windows, test))]
+fn cmd_argument(command: &str) -> io::Result<String> {
+    let command = command.trim_end();
+    if command.contains(['\n', '\r']) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "cmd.exe runs the first line only; join the lines with && or write them to a .cmd file",
+        ));
+    }
+    Ok(format!("/D /S /C \"{command}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_for_cmd_is_one_argument_with_its_quotes_as_they_are() {
+        let argument = cmd_argument("dir \"C:\\a b\" & echo 100%\r\n").unwrap();
+        assert_eq!(argument, "/D /S /C \"dir \"C:\\a b\" & echo 100%\"");
+        let error = cmd_argument("echo one\necho two").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod unix_tests {
+    #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::time::Instant;
+
+    /// Long enough for a slow machine, short against the 300 seconds that commands here would take.
+    const SOON: Duration = Duration::from_secs(60);
+
+    const UNLIMITED: Limits = Limits { time: None, grace: SOON };
+
+    /// Time enough for a shell to get going, and no more grace than is needed.
+    const SECOND: Limits = Limits { time: Some(Duration::from_secs(1)), grace: SOON };
+
+    /// Runs a command that is to end soon, by itself or by its limits.
+    #[track_caller]
+    fn run(processes: &Processes, command: &str, limits: Limits) -> Ended {
+        let path = ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
+        let spec = Spec { command, directory: Path::new("/"), environment: &[path] };
+        let begin = Instant::now();
+        let ended = processes.run(&spec, limits).unwrap();
+        assert!(begin.elapsed() < SOON, "{command}: {:?}", begin.elapsed());
+        ended
+    }
+
+    #[track_caller]
+    fn check(command: &str, how: How, output: &str, still_held: bool) {
+        let ended = run(&Processes::new(), command, UNLIMITED);
+        assert_eq!((ended.how, ended.output.head.as_str()), (how, output), "{command}");
+        assert_eq!(ended.still_held, still_held, "{command}");
+    }
+
+    /// A pipe with a name, which tells whether the processes that were given it are alive: it ends
+    /// with the last of them.
+    struct Lifeline {
+        path: std::path::PathBuf,
+        pipe: std::fs::File,
+    }
+
+    impl Lifeline {
+        #[track_caller]
+        fn new(name: &str) -> Lifeline {
+            let file = format!("uncut-process-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(file);
+            let command = format!("mkfifo {}", path.display());
+            assert_eq!(run(&Processes::new(), &command, UNLIMITED).how, How::Exited(0));
+            // Opened for writing too, or it would wait for a writer.
+            let both = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+            let pipe = std::fs::File::open(&path).unwrap();
+            drop(both);
+            Lifeline { path, pipe }
+        }
+
+        /// Gives the other end to a command, as its file 3.
+        fn held_by(&self, command: &str) -> String {
+            format!("exec 3>{}; {command}", self.path.display())
+        }
+
+        /// Returns what was written when the last process that holds the other end is dead.
+        #[track_caller]
+        fn wait(mut self) -> String {
+            let (sender, text) = mpsc::channel();
+            let path = self.path.clone();
+            thread::spawn(move || {
+                let mut text = String::new();
+                self.pipe.read_to_string(&mut text).unwrap();
+                sender.send(text).unwrap();
+            });
+            let text = text.recv_timeout(SOON);
+            std::fs::remove_file(path).unwrap();
+            text.unwrap()
+        }
+    }
+
+    #[test]
+    fn a_command_ends_with_its_shell() {
+        check("echo out; echo err >&2; echo out", How::Exited(0), "out\nerr\nout\n", false);
+        check("exit 7", How::Exited(7), "", false);
+        check("kill -KILL $$", How::Signalled(9), "", false);
+        check("sleep 300 & echo ok", How::Exited(0), "ok\n", true);
+        check("sleep 300 >/dev/null 2>&1 & echo ok", How::Exited(0), "ok\n", false);
+        check("-x 2>/dev/null; echo $?", How::Exited(0), "127\n", false);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_command_ends_with_its_shell_when_a_daemon_holds_the_output() {
+        // These outlive the run, so not for long.
+        check("setsid sleep 20 & echo ok", How::Exited(0), "ok\n", true);
+        check("(setsid sh -c 'sleep 20 &' &); echo ok", How::Exited(0), "ok\n", true);
+    }
+
+    #[test]
+    fn input_is_empty_and_there_is_no_terminal() {
+        check("cat; read line; echo $?", How::Exited(0), "1\n", false);
+        check("(head -1 </dev/tty) 2>/dev/null || echo none", How::Exited(0), "none\n", false);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_shell_leads_a_session_and_a_group_of_its_own() {
+        let command = "read id name state parent group session rest </proc/$$/stat
+            test $id = $group && test $id = $session && echo leads";
+        check(command, How::Exited(0), "leads\n", false);
+    }
+
+    #[test]
+    fn signals_are_as_a_program_expects_them() {
+        survive_file_size_limit();
+        check("kill -XFSZ $$", How::Signalled(25), "", false);
+        check("kill -PIPE $$", How::Signalled(13), "", false);
+    }
+
+    #[test]
+    fn what_lies_in_the_pipe_is_read_however_slow_the_reader_is() {
+        let (pipe, mut writer) = io::pipe().unwrap();
+        os::prepare(&pipe).unwrap();
+        let output = Output { pipe, capture: Mutex::new(Some(Capture::new())) };
+        writer.write_all("begin ".repeat(5_000).as_bytes()).unwrap();
+        assert!(os::drain(&output));
+        writer.write_all(b"end").unwrap();
+        drop(writer);
+        assert!(!os::drain(&output));
+        let Captured { head, tail, omitted, .. } = output.take();
+        assert_eq!((head + &tail, omitted), ("begin ".repeat(5_000) + "end", 0));
+    }
+
+    #[test]
+    fn a_flood_is_counted_and_not_kept() {
+        let command = "head -c 50000000 /dev/zero | tr '\\0' a";
+        let Captured { head, tail, omitted, .. } =
+            run(&Processes::new(), command, UNLIMITED).output;
+        assert_eq!((head.len() + tail.len()) as u64 + omitted, 50_000_000);
+        assert!(head.len() + tail.len() <= 32 * 1024);
+    }
+
+    #[test]
+    fn a_flood_does_not_starve_the_timer() {
+        let ended = run(&Processes::new(), "yes", SECOND);
+        assert_eq!((ended.how, ended.still_held), (How::TimedOut, false));
+        assert!(ended.output.omitted > 0);
+    }
+
+    #[test]
+    fn a_command_that_takes_too_long_may_tidy_up() {
+        let command = "trap 'echo tidied; exit 0' TERM; echo begun; while :; do sleep 0.1; done";
+        let Ended { how, output, .. } = run(&Processes::new(), command, SECOND);
+        assert!(output.head.starts_with("begun\n") && output.head.ends_with("tidied\n"));
+        assert_eq!(how, How::TimedOut);
+    }
+
+    #[test]
+    fn what_ignores_the_request_to_end_is_killed() {
+        let lifeline = Lifeline::new("stubborn");
+        let command = lifeline.held_by(
+            "(trap '' TERM; echo child >&3; sleep 300) & trap '' TERM; echo begun; sleep 300",
+        );
+        let limits = Limits { grace: Duration::from_secs(1), ..SECOND };
+        let ended = run(&Processes::new(), &command, limits);
+        assert_eq!((ended.how, ended.output.head.as_str()), (How::TimedOut, "begun\n"));
+        assert!(!ended.still_held);
+        assert_eq!(lifeline.wait(), "child\n");
+    }
+
+    #[test]
+    fn a_background_process_lives_until_the_run_is_finished() {
+        let processes = Processes::new();
+        let lifeline = Lifeline::new("background");
+        let command = lifeline.held_by("sleep 300 >/dev/null 2>&1 &");
+        assert_eq!(run(&processes, &command, UNLIMITED).how, How::Exited(0));
+        // Alive after the next command, which forgets the groups that are empty.
+        assert_eq!(run(&processes, "true", UNLIMITED).how, How::Exited(0));
+        assert_eq!(lock(&processes.groups).alive.len(), 1);
+        processes.finish();
+        assert_eq!(lifeline.wait(), "");
+    }
+
+    #[test]
+    fn a_background_process_is_neither_blocked_nor_killed_by_the_end_of_its_command() {
+        let processes = Processes::new();
+        let lifeline = Lifeline::new("writer");
+        // More than a pipe holds, written when the command has long ended.
+        let command =
+            lifeline.held_by("(sleep 0.5; head -c 1000000 /dev/zero && echo written >&3) &");
+        assert!(run(&processes, &command, UNLIMITED).still_held);
+        assert_eq!(lifeline.wait(), "written\n");
+    }
+
+    #[test]
+    fn finishing_ends_the_command_that_runs_and_lets_no_other_start() {
+        let processes = Processes::new();
+        let lifeline = Lifeline::new("finish");
+        thread::scope(|scope| {
+            let running = scope.spawn(|| {
+                let command = lifeline.held_by("echo begun >&3; sleep 300");
+                run(&processes, &command, UNLIMITED)
+            });
+            let mut begun = [0; 6];
+            // Comes when the command is running.
+            while (&lifeline.pipe).read(&mut begun).unwrap() == 0 {
+                thread::yield_now();
+            }
+            processes.finish();
+            assert_eq!(running.join().unwrap().how, How::Signalled(9));
+        });
+        let spec = Spec { command: "true", directory: Path::new("/"), environment: &[] };
+        let error = processes.run(&spec, UNLIMITED).unwrap_err();
+        assert_eq!(error.to_string(), "the run is ending");
+        lifeline.wait();
+    }
+
+    #[test]
+    fn groups_in_which_nothing_lives_are_forgotten() {
+        let processes = Processes::new();
+        for _ in 0..3 {
+            run(&processes, "true", UNLIMITED);
+        }
+        assert!(lock(&processes.groups).alive.is_empty());
+    }
+}

@@ -1,0 +1,221 @@
+//! What std can't say on Unix: sessions, groups, and a wait that leaves the process to be reaped.
+//!
+//! The only file with `unsafe`, and each use is one call into libc.
+#![expect(unsafe_code, reason = "std has no setsid, killpg, waitid, poll and sigaction")]
+
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Command, ExitStatus, Stdio};
+
+use super::{How, Output, Spec, lock};
+
+/// The shell that commands are for.
+pub const SHELL: &str = "/bin/sh";
+
+/// Whether there is a shell to run commands with.
+pub fn shell_is_present() -> bool {
+    fs::metadata(SHELL).is_ok()
+}
+
+/// The process group of a command, named by the process id of its shell, which leads it.
+#[derive(Clone)]
+pub(super) struct Group(libc::pid_t);
+
+impl Group {
+    /// Starts the shell in a session of its own: it has no terminal to ask anything on, and its
+    /// group can be killed as one.
+    pub(super) fn start(spec: &Spec<'_>, output: PipeWriter) -> io::Result<Group> {
+        let mut command = Command::new(SHELL);
+        command
+            // A command that starts with a dash is no option.
+            .args(["-c", "--", spec.command])
+            .current_dir(spec.directory)
+            .env_clear()
+            .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        // SAFETY: setsid is async-signal-safe, and making an io::Error of errno allocates nothing.
+        unsafe { command.pre_exec(|| checked(libc::setsid()).map(drop)) };
+        // Dropping the child neither kills nor reaps it. Dropping the command closes our copies of
+        // the pipe; with them open it would never end.
+        let child = command.spawn()?;
+        libc::pid_t::try_from(child.id()).map(Group).map_err(io::Error::other)
+    }
+
+    /// Returns when the shell has ended, and leaves it to be reaped.
+    pub(super) fn wait(&self) {
+        let flags = libc::WEXITED | libc::WNOWAIT;
+        let id = self.0.unsigned_abs();
+        retry(|| {
+            let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::uninit();
+            // SAFETY: waitid writes at most one siginfo_t to where it is told, which nobody reads.
+            unsafe { libc::waitid(libc::P_PID, id, info.as_mut_ptr(), flags) }
+        })
+        // There is no such child: then it has ended, and reaping it tells the same.
+        .unwrap_or_default();
+    }
+
+    /// Reaps the shell, which has ended.
+    pub(super) fn reap(&self) -> io::Result<How> {
+        let mut status = 0;
+        // SAFETY: waitpid writes one c_int to where it is told.
+        retry(|| unsafe { libc::waitpid(self.0, &raw mut status, 0) })?;
+        let status = ExitStatus::from_raw(status);
+        // Without a signal there is a code, and the other way round.
+        Ok(match status.signal() {
+            Some(signal) => How::Signalled(signal),
+            None => How::Exited(status.code().unwrap_or_default()),
+        })
+    }
+
+    /// Asks every process of the group to end.
+    pub(super) fn terminate(&self) {
+        self.signal(libc::SIGTERM);
+    }
+
+    /// Ends every process of the group.
+    pub(super) fn kill(&self) {
+        self.signal(libc::SIGKILL);
+    }
+
+    /// Whether no process of the group is left; a shell that is not reaped still counts.
+    pub(super) fn is_empty(&self) -> bool {
+        // Signal 0 only asks.
+        self.signal(0).is_some_and(|error| error.raw_os_error() == Some(libc::ESRCH))
+    }
+
+    fn signal(&self, signal: libc::c_int) -> Option<io::Error> {
+        // SAFETY: killpg reads and writes no memory of ours.
+        checked(unsafe { libc::killpg(self.0, signal) }).err()
+    }
+}
+
+/// Undoes an ignored SIGCHLD, which a parent may hand down: the exit status of every command would
+/// be lost.
+pub(super) fn notice_children() {
+    let mut old = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: sigaction writes the old action to where it is told, and all zeros are a valid one;
+    // the default action is set only where none but "ignore" is in its place.
+    unsafe {
+        let read = libc::sigaction(libc::SIGCHLD, std::ptr::null(), old.as_mut_ptr());
+        if read == 0 && old.assume_init().sa_sigaction == libc::SIG_IGN {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+}
+
+/// Makes a write beyond the file size limit (`ulimit -f`) an error like any other; without this it
+/// ends the process.
+///
+/// A handler that does nothing, and not "ignore": handlers are not handed down to commands.
+pub fn survive_file_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let handler: extern "C" fn(libc::c_int) = nothing;
+    // SAFETY: the handler touches nothing, so it may run at any point.
+    unsafe { libc::signal(libc::SIGXFSZ, handler as libc::sighandler_t) };
+}
+
+/// Lets [`drain`] see an empty pipe. That is a property of our end alone, not of the writers'.
+pub(super) fn prepare(pipe: &PipeReader) -> io::Result<()> {
+    // SAFETY: fcntl with these arguments reads and writes no memory of ours.
+    checked(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }).map(drop)
+}
+
+/// Bytes moved out of a pipe at a time, and what one holds by default.
+const CHUNK: usize = 64 * 1024;
+
+/// Bytes that a pipe may hold at most, unless an administrator has raised that.
+const PIPE_MAX: usize = 1024 * 1024;
+
+/// Moves output out of the pipe until nobody holds the other end.
+pub(super) fn pump(output: &Output) {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let mut poll =
+            libc::pollfd { fd: output.pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: poll reads and writes the one pollfd that it is told of.
+        if retry(|| unsafe { libc::poll(&raw mut poll, 1, -1) }).is_err() {
+            return;
+        }
+        match read(output, &mut buffer) {
+            Ok(0) => return,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
+            // Somebody else may have read in between.
+            _ => {}
+        }
+    }
+}
+
+/// Moves out of the pipe what lies in it now; gives whether the other end is held.
+///
+/// What the shell wrote lies there when it has ended, however slow [`pump`] may be to get at it.
+pub(super) fn drain(output: &Output) -> bool {
+    let mut buffer = vec![0; CHUNK];
+    let mut drained = 0;
+    // A background process may fill it faster than we can drain it.
+    while drained < PIPE_MAX {
+        match read(output, &mut buffer) {
+            Ok(0) => return false,
+            Ok(bytes) => drained += bytes,
+            Err(_) => return true,
+        }
+    }
+    true
+}
+
+/// Reads and keeps in one go, so that two threads can't swap what they read.
+fn read(output: &Output, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut capture = lock(&output.capture);
+    let bytes = (&output.pipe).read(buffer)?;
+    if let Some(capture) = capture.as_mut() {
+        capture.push(&buffer[..bytes]);
+    }
+    Ok(bytes)
+}
+
+/// The name of a signal; none for one that has no name.
+pub fn signal_name(signal: i32) -> Option<&'static str> {
+    let (_, name) = SIGNALS.iter().find(|(number, _)| *number == signal)?;
+    Some(name)
+}
+
+/// Those that end a process.
+const SIGNALS: [(libc::c_int, &str); 19] = [
+    (libc::SIGABRT, "SIGABRT"),
+    (libc::SIGALRM, "SIGALRM"),
+    (libc::SIGBUS, "SIGBUS"),
+    (libc::SIGFPE, "SIGFPE"),
+    (libc::SIGHUP, "SIGHUP"),
+    (libc::SIGILL, "SIGILL"),
+    (libc::SIGINT, "SIGINT"),
+    (libc::SIGKILL, "SIGKILL"),
+    (libc::SIGPIPE, "SIGPIPE"),
+    (libc::SIGQUIT, "SIGQUIT"),
+    (libc::SIGSEGV, "SIGSEGV"),
+    (libc::SIGSYS, "SIGSYS"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGTRAP, "SIGTRAP"),
+    (libc::SIGUSR1, "SIGUSR1"),
+    (libc::SIGUSR2, "SIGUSR2"),
+    (libc::SIGVTALRM, "SIGVTALRM"),
+    (libc::SIGXCPU, "SIGXCPU"),
+    (libc::SIGXFSZ, "SIGXFSZ"),
+];
+
+/// The result of a libc call that gives -1 and sets errno when it fails.
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Makes a call again for as long as signals interrupt it.
+fn retry(mut call: impl FnMut() -> libc::c_int) -> io::Result<libc::c_int> {
+    loop {
+        match checked(call()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Commands on Windows: `cmd.exe`, and the kill of it alone.
+//!
+//! std can wait for a child or kill it, but not wait in one thread and kill in another. So the
+//! wait is a look every few milliseconds, and what `cmd.exe` started survives its kill. A job
+//! object will mend both.
+
+use std::io::{self, PipeReader, PipeWriter, Read as _};
+use std::os::windows::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::{How, Output, Spec, cmd_argument, lock};
+
+/// The shell that commands are for.
+pub const SHELL: &str = "cmd.exe";
+
+/// Whether there is a shell to run commands with.
+pub fn shell_is_present() -> bool {
+    true
+}
+
+/// A console of its own that nobody sees: there is nothing to ask a question on.
+const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+
+/// How often a look is taken at whether the shell has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The shell of a command.
+#[derive(Clone)]
+pub(super) struct Group(Arc<Mutex<Child>>);
+
+impl Group {
+    /// Starts the shell.
+    pub(super) fn start(spec: &Spec<'_>, output: PipeWriter) -> io::Result<Group> {
+        let mut command = Command::new(SHELL);
+        command
+            .raw_arg(cmd_argument(spec.command)?)
+            .current_dir(spec.directory)
+            .env_clear()
+            .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .creation_flags(CREATE_NO_WINDOW);
+        // Dropping the command closes our copies of the pipe; with them open it would never end.
+        Ok(Group(Arc::new(Mutex::new(command.spawn()?))))
+    }
+
+    /// Returns when the shell has ended.
+    pub(super) fn wait(&self) {
+        while !self.is_empty() {
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// How the shell, which has ended, ended.
+    pub(super) fn reap(&self) -> io::Result<How> {
+        let status = lock(&self.0).wait()?;
+        Ok(How::Exited(status.code().unwrap_or_default()))
+    }
+
+    /// There is no way to ask.
+    pub(super) fn terminate(&self) {
+        self.kill();
+    }
+
+    /// Ends the shell.
+    pub(super) fn kill(&self) {
+        // It may have ended by itself, which is as good.
+        let _ = lock(&self.0).kill();
+    }
+
+    /// Whether the shell has ended.
+    pub(super) fn is_empty(&self) -> bool {
+        !matches!(lock(&self.0).try_wait(), Ok(None))
+    }
+}
+
+/// Nothing to do here.
+pub(super) fn notice_children() {}
+
+/// Nothing to do here: there is no such limit.
+pub fn survive_file_size_limit() {}
+
+/// Nothing to do here.
+pub(super) fn prepare(_: &PipeReader) -> io::Result<()> {
+    Ok(())
+}
+
+/// Moves output out of the pipe until nobody holds the other end.
+pub(super) fn pump(output: &Output) {
+    let mut buffer = vec![0; 64 * 1024];
+    // Not under the lock: the read waits.
+    while let Ok(bytes @ 1..) = (&output.pipe).read(&mut buffer) {
+        if let Some(capture) = lock(&output.capture).as_mut() {
+            capture.push(&buffer[..bytes]);
+        }
+    }
+}
+
+/// There is no look into the pipe without a wait; gives that the other end is held.
+pub(super) fn drain(_: &Output) -> bool {
+    true
+}
+
+/// There are no signals here.
+pub fn signal_name(_: i32) -> Option<&'static str> {
+    None
+}
