@@ -1,5 +1,6 @@
 //! uncut: a headless coding agent. A prompt goes in; a finished answer or a named failure comes out.
 
+pub mod file;
 pub mod json;
 pub mod message;
 pub mod outcome;
@@ -9,3 +10,4 @@ pub mod secret;
 pub mod session;
 pub mod text;
 pub mod time;
+pub mod tools;

@@ -1,0 +1,175 @@
+//! Opens files whose names come from outside: the model, a flag, a directory.
+//!
+//! Opening a FIFO or a device can block for ever or change something, so what is not a regular
+//! file is refused by its metadata, before it is opened. Between the look and the opening another
+//! process may exchange the file; opening without blocking and a second look at what was opened
+//! make that harmless.
+
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The path that `given` names, seen from `directory`; `~` stands for nothing but itself.
+///
+/// # Errors
+///
+/// An empty path, or one that holds a NUL character, which no system can open.
+pub fn resolve(directory: &Path, given: &str) -> io::Result<PathBuf> {
+    if given.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is empty"));
+    }
+    if given.contains('\0') {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path holds a NUL character"));
+    }
+    Ok(directory.join(given))
+}
+
+/// Opens a regular file for reading, without ever blocking.
+///
+/// # Errors
+///
+/// What the system says, or that it is no regular file and what it is instead.
+pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    refuse_irregular(&fs::metadata(path)?)?;
+    let file = without_blocking(OpenOptions::new().read(true)).open(path)?;
+    let metadata = file.metadata()?;
+    refuse_irregular(&metadata)?;
+    Ok((file, metadata))
+}
+
+/// Fails unless the metadata is that of a regular file.
+///
+/// # Errors
+///
+/// What it is instead; [`io::ErrorKind::IsADirectory`] for a directory.
+pub fn refuse_irregular(metadata: &Metadata) -> io::Result<()> {
+    let file_type = metadata.file_type();
+    if file_type.is_file() {
+        return Ok(());
+    }
+    if file_type.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+    }
+    let message = format!("it is {}, not a regular file", name_of(file_type));
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+}
+
+/// Makes `options` open without waiting for the other end of a FIFO or for a device, and without
+/// making a terminal ours. For regular files it changes nothing.
+pub fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK | libc::O_NOCTTY);
+    options
+}
+
+#[cfg(unix)]
+fn name_of(file_type: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    if file_type.is_fifo() {
+        "a FIFO"
+    } else if file_type.is_socket() {
+        "a socket"
+    } else if file_type.is_block_device() || file_type.is_char_device() {
+        "a device"
+    } else {
+        "something else"
+    }
+}
+
+#[cfg(not(unix))]
+fn name_of(_: FileType) -> &'static str {
+    "something else"
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// An empty directory for one test.
+    pub(crate) struct Folder(PathBuf);
+
+    impl Folder {
+        pub(crate) fn new() -> Folder {
+            static COUNT: AtomicU32 = AtomicU32::new(0);
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("uncut-{}-{count}", std::process::id()));
+            fs::create_dir(&path).unwrap();
+            Folder(path)
+        }
+
+        pub(crate) fn path(&self) -> &Path {
+            &self.0
+        }
+
+        #[track_caller]
+        pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+            let path = self.0.join(name);
+            fs::write(&path, content).unwrap();
+            path
+        }
+
+        #[track_caller]
+        pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+            fs::read(self.0.join(name)).unwrap()
+        }
+
+        /// The names in it, sorted.
+        pub(crate) fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Makes a FIFO, which std can't.
+    #[cfg(unix)]
+    #[track_caller]
+    pub(crate) fn make_fifo(path: &Path) {
+        let made = std::process::Command::new("mkfifo").arg(path).spawn().unwrap().wait().unwrap();
+        assert!(made.success());
+    }
+
+    #[test]
+    fn paths_start_at_the_directory_unless_they_are_absolute() {
+        let directory = Path::new("/work");
+        assert_eq!(resolve(directory, "a/b").unwrap(), Path::new("/work/a/b"));
+        assert_eq!(resolve(directory, "~/b").unwrap(), Path::new("/work/~/b"));
+        assert_eq!(resolve(directory, "/etc/hosts").unwrap(), Path::new("/etc/hosts"));
+        assert_eq!(resolve(directory, "").unwrap_err().to_string(), "the path is empty");
+        let nul = resolve(directory, "a\0b").unwrap_err();
+        assert_eq!(nul.to_string(), "the path holds a NUL character");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_regular_file_is_refused_by_name() {
+        let folder = Folder::new();
+        let device = open(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(device.to_string(), "it is a device, not a regular file");
+        let directory = open(folder.path()).unwrap_err();
+        assert_eq!(directory.kind(), io::ErrorKind::IsADirectory);
+        let path = folder.path().join("pipe");
+        make_fifo(&path);
+        let fifo = open(&path).unwrap_err();
+        assert_eq!(fifo.to_string(), "it is a FIFO, not a regular file");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_that_slips_in_does_not_block() {
+        let folder = Folder::new();
+        let path = folder.path().join("pipe");
+        make_fifo(&path);
+        assert!(without_blocking(OpenOptions::new().read(true)).open(&path).is_ok());
+        assert!(without_blocking(OpenOptions::new().write(true)).open(&path).is_err());
+    }
+}

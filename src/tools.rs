@@ -1,0 +1,218 @@
+//! The tools that the model may call.
+//!
+//! A [`Toolbox`] finds the tool that a call names, reads the arguments, and makes a result of
+//! whatever comes of it: a tool never ends a run. What went wrong is said to the model in words
+//! that tell it what to do differently.
+
+mod arguments;
+mod edit;
+mod matches;
+mod read;
+mod replace;
+mod shell;
+mod write;
+
+use std::fmt;
+use std::path::Path;
+
+use crate::message::ToolCall;
+use crate::provider::ToolDefinition;
+use crate::text::one_line;
+use crate::time::Deadline;
+
+use self::arguments::Arguments;
+use self::edit::EditFile;
+use self::read::ReadFile;
+use self::write::WriteFile;
+
+pub use self::shell::{Finished, Shell};
+
+/// Runs tool calls.
+pub trait Executor {
+    /// The tools to offer; the same in every call.
+    fn definitions(&self) -> &[ToolDefinition];
+
+    /// Runs one call. What goes wrong is for the model to know, so it is a result like any other.
+    /// Nothing runs on past `deadline`.
+    fn execute(&mut self, call: &ToolCall, deadline: Deadline) -> Output;
+}
+
+/// What a tool call came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// What the model is told.
+    pub text: String,
+    /// The same in a few words for people ("exit 0", "3 lines", "error: no such file").
+    pub summary: String,
+}
+
+impl Output {
+    /// A result, and the same in a few words.
+    pub fn new(text: impl Into<String>, summary: impl Into<String>) -> Output {
+        Output { text: text.into(), summary: summary.into() }
+    }
+}
+
+/// One tool: what the model is told of it, and what it does.
+trait Tool {
+    /// The same whenever it is asked.
+    fn definition(&self) -> ToolDefinition;
+
+    /// Runs one call, and not on past `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// What the model has to know to do better.
+    fn run(&mut self, arguments: Arguments<'_>, deadline: Deadline) -> Result<Output, ToolError>;
+}
+
+/// Why a call has no result, in words for the model.
+#[derive(Debug, PartialEq, Eq)]
+struct ToolError(String);
+
+impl ToolError {
+    fn new(message: impl Into<String>) -> ToolError {
+        ToolError(message.into())
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Bytes of an error that a summary shows.
+const SUMMARY: usize = 120;
+
+impl From<ToolError> for Output {
+    fn from(error: ToolError) -> Output {
+        let text = format!("error: {error}");
+        let summary = one_line(&text, SUMMARY);
+        Output { text, summary }
+    }
+}
+
+/// The tools of a run, in the order in which they are offered.
+pub struct Toolbox {
+    tools: Vec<Box<dyn Tool>>,
+    /// One for each tool, in the same order.
+    definitions: Vec<ToolDefinition>,
+}
+
+impl Toolbox {
+    /// The tools, working in `directory`; those for files only where there is no shell.
+    pub fn new(directory: &Path, shell: Option<Shell>) -> Toolbox {
+        let mut tools: Vec<Box<dyn Tool>> = Vec::new();
+        if let Some(shell) = shell {
+            tools.push(Box::new(shell));
+        }
+        tools.push(Box::new(ReadFile::new(directory)));
+        tools.push(Box::new(WriteFile::new(directory)));
+        tools.push(Box::new(EditFile::new(directory)));
+        Toolbox::of(tools)
+    }
+
+    fn of(tools: Vec<Box<dyn Tool>>) -> Toolbox {
+        let definitions = tools.iter().map(|tool| tool.definition()).collect();
+        Toolbox { tools, definitions }
+    }
+
+    fn find(&mut self, name: &str) -> Result<&mut Box<dyn Tool>, ToolError> {
+        let offered = &self.definitions;
+        let index = offered.iter().position(|tool| tool.name == name).ok_or_else(|| {
+            let names: Vec<&str> = offered.iter().map(|tool| tool.name).collect();
+            ToolError::new(format!(
+                "there is no tool \"{}\"; the tools are {}",
+                one_line(name, 80),
+                names.join(", ")
+            ))
+        })?;
+        Ok(&mut self.tools[index])
+    }
+}
+
+impl Executor for Toolbox {
+    fn definitions(&self) -> &[ToolDefinition] {
+        &self.definitions
+    }
+
+    fn execute(&mut self, call: &ToolCall, deadline: Deadline) -> Output {
+        self.find(&call.name)
+            .and_then(|tool| tool.run(Arguments::parse(&call.arguments)?, deadline))
+            .unwrap_or_else(Output::from)
+    }
+}
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.definitions.iter().map(|tool| tool.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Json;
+    use std::sync::Arc;
+
+    struct Greet;
+
+    impl Tool for Greet {
+        fn definition(&self) -> ToolDefinition {
+            ToolDefinition {
+                name: "greet",
+                description: "Greets.",
+                parameters: Json::from_static("{}"),
+            }
+        }
+
+        fn run(&mut self, mut arguments: Arguments<'_>, _: Deadline) -> Result<Output, ToolError> {
+            Ok(Output::new(format!("Hello, {}!", arguments.string("name")?), "greeted"))
+        }
+    }
+
+    fn execute(name: &str, arguments: &str) -> Output {
+        let mut toolbox = Toolbox::of(vec![Box::new(Greet)]);
+        toolbox.execute(&ToolCall::new("1", name, arguments), Deadline::NONE)
+    }
+
+    #[test]
+    fn a_call_goes_to_the_tool_that_it_names() {
+        let output = execute("greet", "{\"name\":\"Ada\"}");
+        assert_eq!(output, Output::new("Hello, Ada!", "greeted"));
+    }
+
+    #[test]
+    fn an_unknown_tool_is_told_with_those_that_there_are() {
+        let output = execute("bash", "{}");
+        assert_eq!(output.text, "error: there is no tool \"bash\"; the tools are greet");
+        assert_eq!(output.summary, output.text);
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_arguments_is_a_result() {
+        assert!(execute("greet", "{}").text.starts_with("error: "));
+        assert!(execute("greet", "[]").text.starts_with("error: "));
+    }
+
+    #[test]
+    fn the_tools_are_offered_in_a_fixed_order_and_few_words() {
+        let directory = std::env::temp_dir();
+        let shell = Shell::new(&directory, [], None, Arc::default());
+        let toolbox = Toolbox::new(&directory, shell);
+        let names: Vec<&str> = toolbox.definitions().iter().map(|tool| tool.name).collect();
+        assert_eq!(names, ["shell", "read_file", "write_file", "edit_file"]);
+        let mut bytes = 0;
+        for tool in toolbox.definitions() {
+            assert!(tool.description.len() <= 200, "{}", tool.name);
+            let parameters = tool.parameters.as_str();
+            assert!(parameters.contains("\"additionalProperties\":false"), "{parameters}");
+            bytes += tool.name.len() + tool.description.len() + parameters.len();
+        }
+        // At the usual four bytes a token, half of what the system prompt and these may take.
+        assert!(bytes <= 4 * 450, "{bytes} bytes");
+        let files = Toolbox::new(&directory, None);
+        assert_eq!(files.definitions(), &toolbox.definitions()[1..]);
+    }
+}

@@ -1,0 +1,552 @@
+//! The `read_file` tool: a page of numbered lines, or the names in a directory.
+//!
+//! A file is read as a stream and never held: a file of any size, and a line of any length, costs
+//! the same memory. Whatever is not shown is told, with what to do to see it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use crate::file;
+use crate::json::Json;
+use crate::provider::ToolDefinition;
+use crate::time::Deadline;
+
+use super::arguments::Arguments;
+use super::{Output, Tool, ToolError};
+
+/// The most lines or names in one result.
+const LINES_MAX: u64 = 2_000;
+
+/// The most bytes of lines or names in one result; the notes around them come on top.
+const BYTES_MAX: usize = 50 * 1024;
+
+/// The most characters of one line.
+const LINE_MAX: usize = 2_000;
+
+/// A NUL byte in so many bytes at the start makes a file binary.
+const HEAD: usize = 8 * 1024;
+
+/// The `read_file` tool, for paths that start at a directory.
+#[derive(Debug)]
+pub(super) struct ReadFile {
+    directory: PathBuf,
+}
+
+impl ReadFile {
+    pub(super) fn new(directory: &Path) -> ReadFile {
+        ReadFile { directory: directory.to_owned() }
+    }
+}
+
+impl Tool for ReadFile {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: "read_file",
+            description: "Read a text file as numbered lines, at most 2000 or 50 KB at once, or \
+                          list a directory. offset is the first line, counted from 1; limit the \
+                          number of lines.",
+            parameters: Json::from_static(
+                r#"{
+                    "type": "object",
+                    "properties": {
+                        "path": {"type": "string"},
+                        "offset": {"type": "integer", "minimum": 1},
+                        "limit": {"type": "integer", "minimum": 1}
+                    },
+                    "required": ["path"],
+                    "additionalProperties": false
+                }"#,
+            ),
+        }
+    }
+
+    fn run(
+        &mut self,
+        mut arguments: Arguments<'_>,
+        deadline: Deadline,
+    ) -> Result<Output, ToolError> {
+        let given = arguments.string("path")?;
+        let first = arguments.optional_u64("offset")?.unwrap_or(1).max(1);
+        let limit = arguments.optional_u64("limit")?.unwrap_or(LINES_MAX).clamp(1, LINES_MAX);
+        let read = || {
+            let path = file::resolve(&self.directory, &given)?;
+            match file::open(&path) {
+                Ok((file, _)) => show_file(file, first, limit, deadline),
+                Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                    show_directory(&path, deadline)
+                }
+                Err(error) => Err(error),
+            }
+        };
+        read().map_err(|error| ToolError::new(format!("{given}: {error}")))
+    }
+}
+
+fn show_file(file: File, first: u64, limit: u64, deadline: Deadline) -> io::Result<Output> {
+    let mut reader = BufReader::with_capacity(64 * 1024, file);
+    let head = reader.fill_buf()?;
+    if head.is_empty() {
+        return Ok(Output::new("[the file is empty]", "empty"));
+    }
+    if let Some(offset) = head[..head.len().min(HEAD)].iter().position(|&byte| byte == 0) {
+        let text = format!(
+            "[a binary file, with a NUL byte at offset {offset}: not shown; look at it with the \
+             shell, for example od -c or strings]"
+        );
+        return Ok(Output::new(text, "binary"));
+    }
+    if head.starts_with(BOM) {
+        reader.consume(BOM.len());
+    }
+    let mut page = Page::default();
+    let mut number = 0;
+    while page.lines < limit {
+        let wanted = number + 1 >= first;
+        let Some(line) = next_line(&mut reader, wanted, deadline)? else { break };
+        number += 1;
+        if wanted && !page.add(number, &line) {
+            page.more = true;
+            break;
+        }
+    }
+    page.more |= !reader.fill_buf()?.is_empty();
+    if page.lines == 0 {
+        let message = format!("offset {first} is past the end: the file has {number} lines");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(page.finish(first))
+}
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// One line of a file, without its ending.
+struct Line {
+    /// The first bytes, as many as can be shown at all.
+    head: Vec<u8>,
+    /// Bytes in all.
+    bytes: u64,
+    ending: Ending,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Lf,
+    Crlf,
+    /// The file ends without one.
+    None,
+}
+
+/// Bytes that the most characters can take up.
+const LINE_BYTES: usize = 4 * LINE_MAX;
+
+/// Reads the next line, and keeps its head where that is `wanted`.
+fn next_line(
+    reader: &mut impl BufRead,
+    wanted: bool,
+    deadline: Deadline,
+) -> io::Result<Option<Line>> {
+    let mut line = Line { head: Vec::new(), bytes: 0, ending: Ending::None };
+    let mut last = None;
+    loop {
+        let buffer = reader.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok((line.bytes > 0).then_some(line));
+        }
+        let end = buffer.iter().position(|&byte| byte == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        if wanted {
+            let room = LINE_BYTES.saturating_sub(line.head.len());
+            line.head.extend_from_slice(&part[..part.len().min(room)]);
+        }
+        line.bytes += part.len() as u64;
+        last = part.last().copied().or(last);
+        let used = part.len() + usize::from(end.is_some());
+        reader.consume(used);
+        if end.is_some() {
+            line.ending = if last == Some(b'\r') { Ending::Crlf } else { Ending::Lf };
+            if line.ending == Ending::Crlf {
+                line.bytes -= 1;
+                line.head.truncate(usize::try_from(line.bytes).unwrap_or(usize::MAX));
+            }
+            return Ok(Some(line));
+        }
+        check(deadline)?;
+    }
+}
+
+/// The file may be without end.
+fn check(deadline: Deadline) -> io::Result<()> {
+    if deadline.has_passed() {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "the run's time was over"));
+    }
+    Ok(())
+}
+
+/// The lines that a result shows.
+#[derive(Default)]
+struct Page {
+    text: String,
+    lines: u64,
+    /// Whether there are lines after these.
+    more: bool,
+    /// The first line that is shown in part.
+    cut: Option<u64>,
+    replaced: usize,
+    lf: bool,
+    crlf: bool,
+    unfinished: bool,
+}
+
+impl Page {
+    /// Adds a line, unless it does not fit.
+    fn add(&mut self, number: u64, line: &Line) -> bool {
+        let length = self.text.len();
+        let shown = number_line(&mut self.text, number, &line.head, line.bytes, LINE_MAX);
+        if self.text.len() > BYTES_MAX {
+            self.text.truncate(length);
+            return false;
+        }
+        self.lines += 1;
+        self.replaced += shown.replaced;
+        if shown.left_out > 0 {
+            self.cut.get_or_insert(number);
+        }
+        self.lf |= line.ending == Ending::Lf;
+        self.crlf |= line.ending == Ending::Crlf;
+        self.unfinished = line.ending == Ending::None;
+        true
+    }
+
+    fn finish(self, first: u64) -> Output {
+        let mut text = self.text;
+        let last = first + self.lines - 1;
+        let mut note = |note: &str| {
+            text.push_str(&format!("[{note}]\n"));
+        };
+        if self.more {
+            let next = last + 1;
+            note(&format!(
+                "lines {first} to {last}; the rest is left out, read on with offset={next}"
+            ));
+        }
+        if let Some(number) = self.cut {
+            note(&format!(
+                "lines of more than {LINE_MAX} characters are cut; to see more of one, use the \
+                 shell: sed -n {number}p FILE | cut -c {}-{}",
+                LINE_MAX + 1,
+                2 * LINE_MAX
+            ));
+        }
+        match (self.crlf, self.lf) {
+            (true, true) => note(
+                "line endings are mixed, LF and CRLF; edit_file matches LF against both and keeps \
+                 what is there",
+            ),
+            (true, false) => {
+                note("line endings are CRLF; edit_file matches LF against them and keeps them");
+            }
+            _ => {}
+        }
+        if self.replaced > 0 {
+            note(&format!(
+                "{} bytes are not UTF-8 and shown as U+FFFD; edit_file can change what is around \
+                 them",
+                self.replaced
+            ));
+        }
+        if self.unfinished {
+            note("no newline at the end");
+        }
+        let summary = match self.lines {
+            1 => "1 line".to_owned(),
+            lines => format!("{lines} lines"),
+        };
+        Output::new(text, summary)
+    }
+}
+
+/// What became of a line when it was shown.
+pub(super) struct Shown {
+    /// Bytes that are not UTF-8 and were replaced.
+    pub(super) replaced: usize,
+    /// Bytes behind the most characters that may be shown.
+    pub(super) left_out: u64,
+}
+
+/// Writes a numbered line, cut to `max` characters and marked where it is cut.
+///
+/// `head` is the line or the start of it, at least four bytes for each of the characters; `bytes`
+/// is the length of the whole line.
+pub(super) fn number_line(
+    out: &mut String,
+    number: u64,
+    head: &[u8],
+    bytes: u64,
+    max: usize,
+) -> Shown {
+    // Writing to a String can't fail.
+    let _ = write!(out, "{number:>6}\t");
+    let mut shown = Shown { replaced: 0, left_out: bytes };
+    let mut room = max;
+    for chunk in head.utf8_chunks() {
+        for character in chunk.valid().chars().take(room) {
+            out.push(character);
+            room -= 1;
+            shown.left_out -= character.len_utf8() as u64;
+        }
+        if !chunk.invalid().is_empty() && room > 0 {
+            out.push(char::REPLACEMENT_CHARACTER);
+            room -= 1;
+            shown.left_out -= chunk.invalid().len() as u64;
+            shown.replaced += chunk.invalid().len();
+        }
+    }
+    if shown.left_out > 0 {
+        let _ = write!(out, " [{} bytes of this line left out]", shown.left_out);
+    }
+    out.push('\n');
+    shown
+}
+
+/// Lists a directory: the names that come first in byte order, as many as fit.
+///
+/// Only those are held, so that a directory with millions of entries costs no memory.
+fn show_directory(path: &Path, deadline: Deadline) -> io::Result<Output> {
+    let mut names = BTreeMap::new();
+    let mut count: u64 = 0;
+    for entry in fs::read_dir(path)? {
+        check(deadline)?;
+        let entry = entry?;
+        count += 1;
+        names.insert(entry.file_name(), entry.file_type()?);
+        if names.len() as u64 > LINES_MAX {
+            names.pop_last();
+        }
+    }
+    if count == 0 {
+        return Ok(Output::new("[the directory is empty]", "empty directory"));
+    }
+    let mut text = "[a directory]\n".to_owned();
+    let mut shown = 0;
+    for (name, file_type) in names {
+        let mut line = printable(&name.to_string_lossy());
+        if file_type.is_dir() {
+            line.push('/');
+        } else if file_type.is_symlink()
+            && let Ok(target) = fs::read_link(path.join(&name))
+        {
+            line.push_str(&format!(" -> {}", printable(&target.to_string_lossy())));
+        }
+        if text.len() + line.len() >= BYTES_MAX {
+            break;
+        }
+        text.push_str(&line);
+        text.push('\n');
+        shown += 1;
+    }
+    if shown < count {
+        text.push_str(&format!(
+            "[{} more names left out; list them with the shell]\n",
+            count - shown
+        ));
+    }
+    Ok(Output::new(text, format!("{count} names")))
+}
+
+/// A name on one line.
+fn printable(name: &str) -> String {
+    let mut printable = String::with_capacity(name.len());
+    for character in name.chars() {
+        if character.is_control() {
+            printable.extend(character.escape_default());
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::tests::Folder;
+
+    fn read(folder: &Folder, arguments: &str) -> Output {
+        Arguments::parse(arguments)
+            .and_then(|arguments| ReadFile::new(folder.path()).run(arguments, Deadline::NONE))
+            .unwrap_or_else(Output::from)
+    }
+
+    #[track_caller]
+    fn check_text(content: &[u8], expected: &str) {
+        let folder = Folder::new();
+        folder.write("f", content);
+        assert_eq!(read(&folder, "{\"path\":\"f\"}").text, expected);
+    }
+
+    #[test]
+    fn lines_are_numbered() {
+        check_text(b"a\n\n  b\n", "     1\ta\n     2\t\n     3\t  b\n");
+        check_text(b"a\nb", "     1\ta\n     2\tb\n[no newline at the end]\n");
+    }
+
+    #[test]
+    fn line_endings_are_told_and_not_shown() {
+        let note = "[line endings are CRLF; edit_file matches LF against them and keeps them]\n";
+        check_text(b"a\r\n\r\n", &format!("     1\ta\n     2\t\n{note}"));
+        let note = "[line endings are mixed, LF and CRLF; edit_file matches LF against both and \
+                    keeps what is there]\n";
+        check_text(b"a\r\nb\n", &format!("     1\ta\n     2\tb\n{note}"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_shown() {
+        check_text(b"\xEF\xBB\xBFa\n", "     1\ta\n");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_counted() {
+        check_text(
+            b"caf\xE9 \xFF\n",
+            "     1\tcaf\u{fffd} \u{fffd}\n[2 bytes are not UTF-8 and shown as U+FFFD; edit_file \
+             can change what is around them]\n",
+        );
+    }
+
+    #[test]
+    fn an_empty_or_binary_file_says_so() {
+        check_text(b"", "[the file is empty]");
+        let folder = Folder::new();
+        folder.write("f", b"\x7fELF\0\0");
+        let output = read(&folder, "{\"path\":\"f\"}");
+        let start = "[a binary file, with a NUL byte at offset 4: not shown";
+        assert!(output.text.starts_with(start), "{}", output.text);
+        assert_eq!(output.summary, "binary");
+    }
+
+    #[test]
+    fn a_long_file_is_read_page_by_page() {
+        let folder = Folder::new();
+        let content: String = (1..=4_500).map(|n| format!("line {n}\n")).collect();
+        folder.write("f", &content);
+        let mut seen = String::new();
+        let mut offset = 1;
+        for _ in 0..3 {
+            let page = read(&folder, &format!("{{\"path\":\"f\",\"offset\":{offset}}}")).text;
+            seen.extend(page.lines().filter_map(|line| line.split_once('\t')).map(
+                |(number, line)| {
+                    assert_eq!(line, format!("line {}", number.trim()));
+                    format!("{line}\n")
+                },
+            ));
+            offset = page
+                .rsplit_once("the rest is left out, read on with offset=")
+                .map_or(0, |(_, next)| next.trim_end_matches("]\n").parse().unwrap());
+        }
+        assert_eq!((seen, offset), (content, 0));
+    }
+
+    #[test]
+    fn offset_and_limit_choose_the_lines() {
+        let folder = Folder::new();
+        folder.write("f", "a\nb\nc\n");
+        assert_eq!(
+            read(&folder, r#"{"path":"f","offset":2,"limit":1}"#).text,
+            "     2\tb\n[lines 2 to 2; the rest is left out, read on with offset=3]\n"
+        );
+        assert_eq!(read(&folder, r#"{"path":"f","offset":3,"limit":1}"#).text, "     3\tc\n");
+        assert_eq!(
+            read(&folder, r#"{"path":"f","offset":4}"#).text,
+            "error: f: offset 4 is past the end: the file has 3 lines"
+        );
+    }
+
+    #[test]
+    fn a_page_of_long_lines_has_at_most_50_kb() {
+        let folder = Folder::new();
+        folder.write("f", format!("{}\n", "x".repeat(1_000)).repeat(100));
+        let output = read(&folder, "{\"path\":\"f\"}");
+        assert!(output.text.len() < BYTES_MAX + 200, "{}", output.text.len());
+        assert!(output.text.ends_with("read on with offset=51]\n"), "{}", output.summary);
+    }
+
+    #[test]
+    fn an_endless_line_is_cut_and_says_by_how_much() {
+        let folder = Folder::new();
+        folder.write("f", format!("{}\r\nlast\n", "\u{1f642}".repeat(500_000)));
+        let text = read(&folder, "{\"path\":\"f\"}").text;
+        let line = format!(
+            "     1\t{} [1992000 bytes of this line left out]\n     2\tlast\n[lines of more \
+             than 2000 characters are cut; to see more of one, use the shell: sed -n 1p FILE | \
+             cut -c 2001-4000]\n",
+            "\u{1f642}".repeat(2_000)
+        );
+        assert!(text.starts_with(&line), "{}", &text[8_000..]);
+    }
+
+    #[test]
+    fn a_directory_is_listed_in_order() {
+        let folder = Folder::new();
+        folder.write("b.txt", "");
+        folder.write("a\n.txt", "");
+        fs::create_dir(folder.path().join("src")).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("src", folder.path().join("link")).unwrap();
+        let output = read(&folder, r#"{"path":"."}"#);
+        assert_eq!(output.text, "[a directory]\na\\n.txt\nb.txt\nlink -> src\nsrc/\n");
+        assert_eq!(output.summary, "4 names");
+        assert_eq!(read(&folder, r#"{"path":"src/"}"#).text, "[the directory is empty]");
+    }
+
+    #[test]
+    fn a_large_directory_shows_the_names_that_come_first() {
+        let folder = Folder::new();
+        for number in 0..2_005 {
+            folder.write(&format!("{number:04}"), "");
+        }
+        let text = read(&folder, r#"{"path":"."}"#).text;
+        let end = "\n1999\n[5 more names left out; list them with the shell]\n";
+        assert!(text.starts_with("[a directory]\n0000\n0001\n") && text.ends_with(end), "{text}");
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_named_as_it_was_given() {
+        let folder = Folder::new();
+        let text = read(&folder, r#"{"path":"no/such"}"#).text;
+        assert!(text.starts_with("error: no/such: No such file or directory"), "{text}");
+        assert_eq!(read(&folder, r#"{"path":""}"#).text, "error: : the path is empty");
+        let long = "x".repeat(300);
+        let text = read(&folder, &format!("{{\"path\":\"{long}\"}}")).text;
+        assert!(text.starts_with(&format!("error: {long}: ")), "{text}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_and_a_fifo_are_refused() {
+        let folder = Folder::new();
+        file::tests::make_fifo(&folder.path().join("pipe"));
+        assert_eq!(
+            read(&folder, r#"{"path":"/dev/zero"}"#).text,
+            "error: /dev/zero: it is a device, not a regular file"
+        );
+        assert_eq!(
+            read(&folder, r#"{"path":"pipe"}"#).text,
+            "error: pipe: it is a FIFO, not a regular file"
+        );
+    }
+
+    #[test]
+    fn a_file_without_end_is_given_up_when_the_time_is_over() {
+        let folder = Folder::new();
+        let file = File::create(folder.path().join("f")).unwrap();
+        io::Write::write_all(&mut &file, &[b'x'; HEAD]).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let arguments = Arguments::parse(r#"{"path":"f"}"#).unwrap();
+        let over = Deadline::after(Some(std::time::Duration::ZERO));
+        let error = ReadFile::new(folder.path()).run(arguments, over).unwrap_err();
+        assert_eq!(error.to_string(), "f: the run's time was over");
+    }
+}
