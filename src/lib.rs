@@ -5,6 +5,7 @@ pub mod json;
 pub mod message;
 pub mod outcome;
 pub mod process;
+pub mod prompt;
 pub mod provider;
 pub mod secret;
 pub mod session;
