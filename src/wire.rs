@@ -1,0 +1,12 @@
+//! The chat-completions protocol as bytes: what a request body says, and what a response body is
+//! read as.
+//!
+//! Knows JSON and nothing of HTTP, so that an endpoint and a recording are read by the same rules:
+//! lenient in shape, strict in meaning. It judges no completion; whether the model was done, and
+//! whether its tool calls make sense, is for the loop to find out.
+
+mod request;
+mod response;
+
+pub use request::request_body;
+pub use response::{ErrorObject, completion, status_error};

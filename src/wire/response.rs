@@ -1,0 +1,424 @@
+//! The body of a response.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::json::Members;
+use crate::message::AssistantMessage;
+use crate::provider::{Completion, FinishReason, ProviderError, Usage};
+use crate::text::one_line;
+
+/// Reads a body that came with status 200.
+///
+/// # Errors
+///
+/// [`ProviderError::Status`] where the body reports an error whose code or type tells the status
+/// that it should have come with; [`ProviderError::Response`] for everything else that is not a
+/// completion. Both have the whole body.
+pub fn completion(body: Vec<u8>) -> Result<Completion, ProviderError> {
+    match read(&body) {
+        Ok(completion) => Ok(completion),
+        Err(Fault::Status(status)) => Err(status_error(status, None, body)),
+        Err(Fault::Unreadable(detail)) => Err(ProviderError::Response { detail, body }),
+    }
+}
+
+/// The error of a status that is not 200, with the endpoint's own words where the body has some.
+pub fn status_error(status: u16, location: Option<String>, body: Vec<u8>) -> ProviderError {
+    let message = ErrorObject::find(&body).map(|error| error.message);
+    let message = message.filter(|message| !message.trim().is_empty());
+    ProviderError::Status { status, message, location, body }
+}
+
+/// What an endpoint says in place of a completion.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorObject {
+    /// The message for people.
+    pub message: String,
+    /// The type of error, in the endpoint's word.
+    pub kind: Option<String>,
+    /// The code, in the endpoint's word or number.
+    pub code: Option<String>,
+}
+
+impl ErrorObject {
+    /// Finds the error in a body that came with a status other than 200.
+    ///
+    /// Read are the forms of OpenAI (an `error` object), of Gemini (a list of one), of older vLLM
+    /// servers (the members without the `error` around them), and a mere string as `error`,
+    /// `message` or `detail`.
+    pub fn find(body: &[u8]) -> Option<ErrorObject> {
+        let text = std::str::from_utf8(body).ok()?;
+        let raw: &RawValue = serde_json::from_str(text).ok()?;
+        let raw = first_element(raw).unwrap_or(raw);
+        let mut members = object(raw)?;
+        match members.take("error") {
+            Some(error) => ErrorObject::from_raw(error),
+            None => ErrorObject::from_members(members),
+        }
+    }
+
+    /// The status that the code or the type stands for.
+    pub fn status(&self) -> Option<u16> {
+        let number = self.code.as_ref().and_then(|code| code.parse().ok());
+        number.filter(|code| (400..600).contains(code)).or_else(|| {
+            let words = [self.code.as_deref(), self.kind.as_deref()];
+            let mut known = words.into_iter().flatten().filter_map(|word| {
+                STATUSES.iter().find(|(_, known)| known.contains(&word)).map(|(status, _)| *status)
+            });
+            known.next()
+        })
+    }
+
+    fn from_raw(error: &RawValue) -> Option<ErrorObject> {
+        match string(error) {
+            Some(message) => Some(ErrorObject { message, ..ErrorObject::default() }),
+            None => ErrorObject::from_members(object(error)?),
+        }
+        // Some servers always send the member, and leave it empty where there is no error.
+        .filter(|error| *error != ErrorObject::default())
+    }
+
+    fn from_members(mut members: Members<'_>) -> Option<ErrorObject> {
+        let mut word = |name| {
+            let raw = members.take(name)?;
+            string(raw).or_else(|| Some(raw.get().to_owned()))
+        };
+        let (message, kind, code) = (word("message"), word("type"), word("code"));
+        let message = message.or_else(|| word("detail"));
+        (message.is_some() || kind.is_some() || code.is_some()).then(|| ErrorObject {
+            message: message.unwrap_or_default(),
+            kind,
+            code,
+        })
+    }
+}
+
+/// The words of OpenAI, Anthropic, llama.cpp and proxies before them for what HTTP has numbers for.
+const STATUSES: &[(u16, &[&str])] = &[
+    (
+        400,
+        &[
+            "BadRequestError",
+            "context_length_exceeded",
+            "exceed_context_size_error",
+            "invalid_request_error",
+        ],
+    ),
+    (401, &["auth_error", "authentication_error", "invalid_api_key"]),
+    (403, &["permission_error"]),
+    (404, &["model_not_found", "not_found_error"]),
+    (413, &["request_too_large"]),
+    (429, &["insufficient_quota", "rate_limit_error", "rate_limit_exceeded"]),
+    (500, &["api_error", "internal_server_error", "server_error"]),
+    (503, &["service_unavailable", "unavailable_error"]),
+    (504, &["timeout_error"]),
+    (529, &["overloaded_error"]),
+];
+
+/// Why a body is no completion.
+enum Fault {
+    /// It reports an error that belongs to this status.
+    Status(u16),
+    Unreadable(String),
+}
+
+impl From<String> for Fault {
+    fn from(detail: String) -> Fault {
+        Fault::Unreadable(detail)
+    }
+}
+
+impl From<ErrorObject> for Fault {
+    fn from(error: ErrorObject) -> Fault {
+        match error.status() {
+            Some(status) => Fault::Status(status),
+            None => Fault::Unreadable(format!(
+                "the endpoint reports an error: {}",
+                one_line(&error.message, 200)
+            )),
+        }
+    }
+}
+
+fn read(body: &[u8]) -> Result<Completion, Fault> {
+    let raw = parse(body)?;
+    // Gemini has its errors in a list, but no completion ever comes in one.
+    let element = first_element(raw).and_then(object);
+    if let Some(error) = element.and_then(|mut element| element.take("error")) {
+        return Err(ErrorObject::from_raw(error).unwrap_or_default().into());
+    }
+    if !raw.get().starts_with('{') {
+        return Err(format!("no choices: the body is {}", kind(raw)).into());
+    }
+    let mut response = read_object(raw, "the body")?;
+    if let Some(error) = response.take("error").and_then(ErrorObject::from_raw) {
+        return Err(error.into());
+    }
+    if response.take("object").and_then(string).as_deref() == Some("error") {
+        return Err(ErrorObject::from_members(response).unwrap_or_default().into());
+    }
+    let choices = response.take("choices").ok_or_else(|| "no choices".to_owned())?;
+    let first = first_element(choices).ok_or_else(|| match choices.get().starts_with('[') {
+        true => "no choices: the list is empty".to_owned(),
+        false => format!("no choices: choices is {}", kind(choices)),
+    })?;
+    let mut choice = read_object(first, "choices[0]")?;
+    if let Some(error) = choice.take("error").and_then(ErrorObject::from_raw) {
+        return Err(error.into());
+    }
+    let finish_reason = match choice.take("finish_reason") {
+        Some(raw) => Some(string(raw).ok_or_else(|| {
+            format!("choices[0].finish_reason is {} and not a string", kind(raw))
+        })?),
+        None => None,
+    };
+    let message = choice.take("message").ok_or_else(|| "no choices[0].message".to_owned())?;
+    let message = AssistantMessage::from_members(read_object(message, "choices[0].message")?)
+        .map_err(|error| format!("choices[0].message.{error}"))?;
+    Ok(Completion {
+        message,
+        finish_reason: FinishReason::parse(finish_reason.as_deref()),
+        usage: response.take("usage").and_then(object).map(read_usage).unwrap_or_default(),
+        model: response.take("model").and_then(string),
+    })
+}
+
+/// One JSON value with nothing but white space around it, perhaps behind a byte order mark.
+fn parse(body: &[u8]) -> Result<&RawValue, String> {
+    let text = std::str::from_utf8(body)
+        .map_err(|error| format!("the body is not UTF-8 at byte {}", error.valid_up_to()))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii();
+    if text.is_empty() {
+        return Err("the body is empty".to_owned());
+    }
+    if text.starts_with('<') {
+        return Err("the body is an HTML page and not JSON: is the base URL right?".to_owned());
+    }
+    serde_json::from_str(text).map_err(|error| match error.is_eof() {
+        true => format!("the body ends in the middle of its JSON: {error}"),
+        false => format!("the body is not one JSON value: {error}"),
+    })
+}
+
+fn read_usage(mut usage: Members<'_>) -> Usage {
+    let mut details = usage.take("prompt_tokens_details").and_then(object);
+    Usage {
+        prompt_tokens: usage.take("prompt_tokens").and_then(count),
+        cached_tokens: details.as_mut().and_then(|d| d.take("cached_tokens")).and_then(count),
+        completion_tokens: usage.take("completion_tokens").and_then(count),
+    }
+}
+
+/// A number of tokens, which some endpoints send as a float or as a string.
+fn count(raw: &RawValue) -> Option<u64> {
+    /// Above this a float does not tell one whole number from the next.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let text = raw.get().trim_matches('"');
+    let whole = |float: &f64| float.fract() == 0.0 && (0.0..=EXACT).contains(float);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number between 0 and 2^53"
+    )]
+    let float = || text.parse().ok().filter(whole).map(|float| float as u64);
+    text.parse().ok().or_else(float)
+}
+
+fn read_object<'a>(raw: &'a RawValue, place: &str) -> Result<Members<'a>, String> {
+    if !raw.get().starts_with('{') {
+        return Err(format!("{place} is {} and not an object", kind(raw)));
+    }
+    serde_json::from_str(raw.get()).map_err(|error| format!("{place}: {error}"))
+}
+
+fn object(raw: &RawValue) -> Option<Members<'_>> {
+    read_object(raw, "").ok()
+}
+
+fn string(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+fn first_element(raw: &RawValue) -> Option<&RawValue> {
+    let list: Vec<&RawValue> = Vec::deserialize(raw).ok()?;
+    list.first().copied()
+}
+
+/// What kind of value it is, for messages.
+fn kind(raw: &RawValue) -> &'static str {
+    match raw.get().as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "a list",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "true or false",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(choice: &str, rest: &str) -> Vec<u8> {
+        format!(r#"{{"id":"x","model":"m","choices":[{choice}]{rest}}}"#).into_bytes()
+    }
+
+    fn answer(rest: &str) -> Vec<u8> {
+        body(r#"{"finish_reason":"stop","message":{"content":"hi"}}"#, rest)
+    }
+
+    /// The detail of the error, and that it has the whole body.
+    #[track_caller]
+    fn check_unreadable(body: impl Into<Vec<u8>>, expected: &str) {
+        let body = body.into();
+        let error = completion(body.clone()).expect_err("it was accepted");
+        let ProviderError::Response { detail, body: kept } = &error else { panic!("{error:?}") };
+        assert!(detail.starts_with(expected), "{detail:?} and not {expected:?}");
+        assert_eq!(*kept, body);
+    }
+
+    #[track_caller]
+    fn check_status(body: &str, expected: u16) {
+        let error = completion(body.into()).expect_err("it was accepted");
+        let ProviderError::Status { status, body: kept, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((*status, kept.as_slice()), (expected, body.as_bytes()));
+    }
+
+    #[track_caller]
+    fn check_usage(rest: &str, expected: (Option<u64>, Option<u64>, Option<u64>)) {
+        let usage = completion(answer(rest)).expect(rest).usage;
+        let found = (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens);
+        assert_eq!(found, expected, "{rest}");
+    }
+
+    #[test]
+    fn a_completion_is_read_whatever_else_is_in_the_body() {
+        let completion = completion(body(
+            r#"{"index":0,"logprobs":null,"error":null,"finish_reason":"stop",
+                "message":{"role":"model","content":"hi","tool_calls":null}}"#,
+            r#","error":null,"service_tier":{"a":[1]},"usage":{"prompt_tokens":1}"#,
+        ))
+        .unwrap();
+        assert_eq!(completion.message.as_text(), "hi");
+        assert_eq!(completion.finish_reason, FinishReason::Stop);
+        assert_eq!(completion.model.as_deref(), Some("m"));
+    }
+
+    #[test]
+    fn no_choices_is_said_whatever_stands_in_their_place() {
+        for body in [
+            "{\"choices\":[]}",
+            "{\"id\":\"x\"}",
+            "{\"choices\":null}",
+            "{\"choices\":{}}",
+            "[]",
+            "[[1]]",
+            "\"ok\"",
+            "null",
+            "1.5",
+        ] {
+            check_unreadable(body, "no choices");
+        }
+    }
+
+    #[test]
+    fn a_choice_of_the_wrong_form_is_named() {
+        for (choice, expected) in [
+            ("1", "choices[0] is a number and not an object"),
+            ("{}", "no choices[0].message"),
+            (r#"{"message":null}"#, "no choices[0].message"),
+            (r#"{"message":"hi"}"#, "choices[0].message is a string and not an object"),
+            (r#"{"message":{"content":7}}"#, "choices[0].message.content: neither"),
+            (
+                r#"{"finish_reason":7,"message":{}}"#,
+                "choices[0].finish_reason is a number and not a string",
+            ),
+            (r#"{"message":{},"message":{}}"#, "choices[0]: \"message\" is given twice"),
+        ] {
+            check_unreadable(body(choice, ""), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_said_to_be_what_it_is() {
+        check_unreadable("", "the body is empty");
+        check_unreadable(" \n", "the body is empty");
+        check_unreadable("\n<!DOCTYPE html><p>hi", "the body is an HTML page");
+        check_unreadable("data: {}\n\n", "the body is not one JSON value");
+        check_unreadable(b"{\"a\":\"caf\xe9\"}".as_slice(), "the body is not UTF-8 at byte 9");
+        check_unreadable(&answer("")[..20], "the body ends in the middle of its JSON");
+        check_unreadable([answer(""), b"}garbage".to_vec()].concat(), "the body is not one JSON");
+        check_unreadable([answer(""), answer("")].concat(), "the body is not one JSON value");
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_white_space_around_the_body_are_accepted() {
+        let padded = [b"\xef\xbb\xbf\r\n".to_vec(), answer(""), b"\r\n\n \t".to_vec()].concat();
+        assert_eq!(completion(padded).unwrap().message.as_text(), "hi");
+    }
+
+    #[test]
+    fn an_error_that_came_with_status_200_has_the_status_that_it_names() {
+        check_status(r#"{"error":{"code":429,"message":"slow down"}}"#, 429);
+        check_status(r#"{"error":{"code":"503","message":"x"},"choices":[]}"#, 503);
+        check_status(r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#, 529);
+        check_status(r#"{"error":{"code":"rate_limit_exceeded","type":"tokens"}}"#, 429);
+        check_status(r#"[{"error":{"code":400,"status":"INVALID_ARGUMENT"}}]"#, 400);
+        check_status(r#"{"object":"error","message":"too long","code":400}"#, 400);
+        check_status(r#"{"choices":[{"error":{"code":502,"message":"upstream"}}]}"#, 502);
+    }
+
+    #[test]
+    fn an_error_that_names_no_status_is_unreadable() {
+        check_unreadable(r#"{"error":"no idea"}"#, "the endpoint reports an error: no idea");
+        check_unreadable(
+            r#"{"error":{"code":17,"message":"odd"}}"#,
+            "the endpoint reports an error",
+        );
+    }
+
+    #[test]
+    fn an_error_member_that_is_empty_is_none() {
+        for rest in [r#","error":"""#, r#","error":{}"#, r#","error":false"#] {
+            assert_eq!(completion(answer(rest)).unwrap().message.as_text(), "hi");
+        }
+    }
+
+    #[test]
+    fn tokens_are_unknown_and_not_zero_where_they_are_not_told() {
+        check_usage("", (None, None, None));
+        check_usage(r#","usage":null"#, (None, None, None));
+        check_usage(r#","usage":{}"#, (None, None, None));
+        check_usage(r#","usage":[1]"#, (None, None, None));
+        check_usage(
+            r#","usage":{"prompt_tokens":12.0,"completion_tokens":"7","cost":0.1}"#,
+            (Some(12), None, Some(7)),
+        );
+        check_usage(
+            r#","usage":{"prompt_tokens":-1,"completion_tokens":1e400,"prompt_tokens_details":3}"#,
+            (None, None, None),
+        );
+        check_usage(
+            r#","usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}"#,
+            (Some(9), Some(4), None),
+        );
+    }
+
+    #[test]
+    fn an_error_object_is_found_in_every_form() {
+        for (body, message, status) in [
+            (r#"{"error":{"message":"bad","type":"invalid_request_error"}}"#, "bad", Some(400)),
+            (r#"[{"error":{"code":400,"message":"bad"}}]"#, "bad", Some(400)),
+            (r#"{"object":"error","message":"bad","type":"BadRequestError"}"#, "bad", Some(400)),
+            (r#"{"error":"bad"}"#, "bad", None),
+            (r#"{"detail":"bad"}"#, "bad", None),
+        ] {
+            let error = ErrorObject::find(body.as_bytes()).expect(body);
+            assert_eq!((error.message.as_str(), error.status()), (message, status), "{body}");
+        }
+        assert_eq!(ErrorObject::find(b"<html>"), None);
+        assert_eq!(ErrorObject::find(b"{\"a\":1}"), None);
+    }
+}
