@@ -1,5 +1,7 @@
 //! uncut: a headless coding agent. A prompt goes in; a finished answer or a named failure comes out.
 
+pub mod agent;
+pub mod error;
 pub mod file;
 pub mod json;
 pub mod message;
@@ -16,4 +18,5 @@ pub mod text;
 pub mod time;
 pub mod tools;
 pub mod url;
+pub mod verdict;
 pub mod wire;
