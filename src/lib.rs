@@ -1,6 +1,102 @@
 //! uncut: a headless coding agent. A prompt goes in; a finished answer or a named failure comes out.
+//!
+//! The binary is [`cli::run`] and nothing else. An embedder puts an [`agent::Agent`] together from
+//! a [`provider::Provider`], a [`tools::Executor`] and a [`session::Session`], calls
+//! [`run`](agent::Agent::run), and branches on [`error::Error`] by `match`:
+//!
+//! ```
+//! use uncut::message::AssistantMessage;
+//! use uncut::provider::{Completion, CompletionRequest, FinishReason, Provider, ProviderError, Usage};
+//!
+//! struct Parrot;
+//!
+//! impl Provider for Parrot {
+//!     fn complete(&mut self, request: &CompletionRequest<'_>) -> Result<Completion, ProviderError> {
+//!         let message = AssistantMessage::text(format!("{} messages", request.messages.len()));
+//!         Ok(Completion { message, finish_reason: FinishReason::Stop, usage: Usage::default(), model: None })
+//!     }
+//! }
+//! # use std::num::NonZeroU32;
+//! # use uncut::agent::{Agent, RunOptions};
+//! # use uncut::message::ToolCall;
+//! # use uncut::provider::ToolDefinition;
+//! # use uncut::session::Session;
+//! # use uncut::time::Deadline;
+//! # use uncut::tools::{Executor, Output};
+//! # use uncut::verdict::Accept;
+//! # struct NoTools;
+//! # impl Executor for NoTools {
+//! #     fn definitions(&self) -> &[ToolDefinition] { &[] }
+//! #     fn execute(&mut self, _: &ToolCall, _: Deadline) -> Output {
+//! #         Output { text: String::new(), summary: String::new() }
+//! #     }
+//! # }
+//! # let options = RunOptions {
+//! #     model: "parrot", system_prompt: "", max_steps: NonZeroU32::MIN, max_tokens: None,
+//! #     max_total_tokens: None, deadline: Deadline::NONE, accept: Accept::default(),
+//! # };
+//!
+//! let mut agent = Agent {
+//!     provider: &mut Parrot,
+//!     executor: &mut NoTools,
+//!     session: &mut Session::ephemeral(),
+//!     options,
+//!     observe: &mut |_event| {},
+//! };
+//! assert_eq!(agent.run("hello").expect("an answer").text, "1 messages");
+//! ```
+//!
+//! # The map
+//!
+//! A module imports from its own level downwards, and the test suite holds it to that. Submodules
+//! belong to the level of their parent.
+//!
+//! | level | module | what it owns |
+//! |---|---|---|
+//! | 0 | [`json`] | JSON that is passed on as it came |
+//! | 0 | [`text`] | text for people: cut, on one line, safe on a terminal |
+//! | 0 | [`time`] | the run's deadline; time stamps |
+//! | 0 | [`secret`] | the API key: it can be sent and masked, but not printed |
+//! | 0 | [`outcome`] | how a run ended: exit code and word |
+//! | 0 | [`file`](mod@file) | opening what was named from outside, without blocking |
+//! | 0 | [`url`] | URLs, as far as endpoints and proxies have them |
+//! | 1 | [`process`] | commands: start, capture, time limit, kill |
+//! | 1 | [`proxy`] | which proxy a request goes through |
+//! | 1 | [`message`] | messages, roles, tool calls, as endpoint and log have them |
+//! | 2 | [`provider`] | the [`Provider`](provider::Provider) trait, completions, why there is none |
+//! | 3 | [`session`] | the conversation and its log |
+//! | 3 | [`tools`] | the [`Executor`](tools::Executor) trait and the four tools |
+//! | 3 | [`verdict`] | whether a completion can be trusted |
+//! | 3 | [`wire`] | the request and the response as bytes |
+//! | 3 | [`prompt`] | the system prompt and AGENTS.md |
+//! | 4 | [`openai`] | completions from an endpoint, over HTTP |
+//! | 4 | [`replay`] | completions from a file |
+//! | 4 | [`error`] | why a run ended without an answer |
+//! | 5 | [`agent`] | the loop |
+//! | 6 | [`cli`] | flags, help, reporting, assembly |
+//!
+//! # Invariants
+//!
+//! - Nothing that the model did not finish is executed or presented as an answer. All rules for
+//!   that stand in [`verdict`].
+//! - A message becomes part of the conversation only after its record is durable. Only [`session`]
+//!   syncs a log.
+//! - The loop has no I/O of its own: no file, no socket, no process.
+//! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes and threads, and holds
+//!   unsafe code.
+//! - Only `main` reads the process's arguments, environment, directory and standard streams. There
+//!   is no global state: a run can be repeated in the same process.
+//! - Only [`cli`] prints. What it prints, what is logged and what is sent has been through
+//!   [`Mask`](secret::Mask).
+//! - No tool failure ends a run, and no endpoint failure becomes an answer.
+//! - Nothing is repaired: damaged logs, cut JSON and ambiguous edits are refused.
+//! - Nothing durable depends on `Drop`: a panic aborts.
+//!
+//! One thread drives the loop. A command has two helpers of its own, one that reads its output and
+//! one that waits for its end, and both report over one channel.
 
 pub mod agent;
+pub mod cli;
 pub mod error;
 pub mod file;
 pub mod json;

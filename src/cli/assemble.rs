@@ -1,0 +1,182 @@
+//! Puts a run together from its options, and runs it.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::inputs::{self, Start};
+use super::options::{Completions, Named, Options, Origin, UsageError};
+use super::report::{Failure, Reporter};
+use crate::agent::{Agent, RunOptions};
+use crate::error::Error;
+use crate::openai::{Endpoint, OpenAi, Settings};
+use crate::process::Processes;
+use crate::prompt::{self, AgentsMd, SystemPrompt};
+use crate::provider::{Provider, ProviderError};
+use crate::proxy::Proxy;
+use crate::replay::Replay;
+use crate::secret::{Mask, Secret};
+use crate::session::{Session, SessionError};
+use crate::time::Deadline;
+use crate::tools::{Shell, Toolbox};
+
+/// What a run may need beside its options.
+pub(super) struct Inputs<'a> {
+    pub(super) env: &'a [(OsString, OsString)],
+    pub(super) directory: Option<PathBuf>,
+    pub(super) stdin: &'a mut dyn Read,
+    pub(super) stdin_is_terminal: bool,
+}
+
+/// Runs, and returns the answer.
+///
+/// The session comes last: as long as anything can be wrong with the command line, no file is made.
+///
+/// # Errors
+///
+/// Why there is no answer.
+pub(super) fn run(
+    options: &Options,
+    inputs: Inputs<'_>,
+    reporter: &mut Reporter<'_>,
+) -> Result<String, Failure> {
+    let deadline = Deadline::after(options.timeout);
+    reporter.verbosity = options.verbosity;
+    reporter.max_steps = options.max_steps.get();
+    let start = Start(inputs.directory.as_deref());
+    let key = inputs::key(&options.key, start)?;
+    let (secret, origin) = key.unzip();
+    reporter.mask.extend(secret.clone());
+    let directory = inputs::directory(start, &options.directory)?;
+    let prompt = inputs::prompt(&options.prompt, start, inputs.stdin, inputs.stdin_is_terminal)?;
+    let processes = Arc::new(Processes::new());
+    let shell = Shell::new(
+        &directory,
+        inputs.env.iter().cloned(),
+        options.command_timeout,
+        Arc::clone(&processes),
+    );
+    let system_prompt = system_prompt(options, start, &directory, shell.is_some())?;
+    for warning in &system_prompt.warnings {
+        reporter.warning(warning);
+    }
+    let mut provider = provider(options, start, inputs.env, secret, &mut reporter.mask)?;
+    let mut toolbox = Toolbox::new(&directory, shell);
+    let mut session = session(options, start)?.with_mask(reporter.mask.clone());
+    let mut agent = Agent {
+        provider: provider.as_mut(),
+        executor: &mut toolbox,
+        session: &mut session,
+        options: RunOptions {
+            model: &options.model,
+            system_prompt: &system_prompt.text,
+            max_steps: options.max_steps,
+            max_tokens: options.max_tokens,
+            max_total_tokens: options.max_total_tokens,
+            deadline,
+            accept: options.accept.clone(),
+        },
+        observe: &mut |event| reporter.observe(&event),
+    };
+    let result = agent.run(&prompt);
+    processes.finish();
+    match result {
+        Ok(answer) => Ok(answer.text),
+        Err(error) => Err(failure(error, &credentials(options, origin))),
+    }
+}
+
+fn session(options: &Options, start: Start<'_>) -> Result<Session, Failure> {
+    let Some(Named { origin, path }) = &options.session else { return Ok(Session::ephemeral()) };
+    Session::open(&start.resolve(path)).map_err(|error| match error {
+        // A name that can't be used is the command line's.
+        SessionError::Open { .. } => {
+            let what = format!("{origin}: {error}");
+            Failure { what, ..Failure::from(Error::from(error)) }
+        }
+        error => Failure::from(Error::from(error)),
+    })
+}
+
+fn system_prompt(
+    options: &Options,
+    start: Start<'_>,
+    directory: &Path,
+    shell: bool,
+) -> Result<SystemPrompt, UsageError> {
+    let agents_md = match &options.agents_md {
+        AgentsMd::Files(paths) => {
+            AgentsMd::Files(paths.iter().map(|path| start.resolve(path)).collect())
+        }
+        AgentsMd::Discover | AgentsMd::None => options.agents_md.clone(),
+    };
+    let base = options.system_prompt_file.as_ref();
+    let base_path = base.map(|file| start.resolve(&file.path));
+    prompt::build(directory, &agents_md, base_path.as_deref(), shell).map_err(|error| {
+        match (base, &agents_md) {
+            (Some(base), _) if base_path.as_deref() == Some(error.path()) => {
+                UsageError::new(&base.origin, error)
+            }
+            (_, AgentsMd::Files(_)) => UsageError::new("--agents-md", error),
+            _ => UsageError::new("AGENTS.md", format_args!("{error} with --no-agents-md")),
+        }
+    })
+}
+
+fn provider(
+    options: &Options,
+    start: Start<'_>,
+    env: &[(OsString, OsString)],
+    key: Option<Secret>,
+    mask: &mut Mask,
+) -> Result<Box<dyn Provider>, UsageError> {
+    match &options.completions {
+        Completions::Replay(Named { origin, path }) => {
+            let path = start.resolve(path);
+            let replay = Replay::open(&path);
+            Ok(Box::new(replay.map_err(|error| inputs::unusable(origin, &path, error))?))
+        }
+        Completions::Endpoint(endpoint) => {
+            let settings = Settings {
+                endpoint: endpoint.clone(),
+                key,
+                idle_timeout: options.idle_timeout,
+                request_timeout: options.request_timeout,
+                proxy: proxy(env, endpoint)?,
+                mask: mask.clone(),
+            };
+            let openai =
+                OpenAi::new(settings).map_err(|problem| UsageError::new("endpoint", problem))?;
+            mask.clone_from(openai.mask());
+            Ok(Box::new(openai))
+        }
+    }
+}
+
+fn proxy(env: &[(OsString, OsString)], endpoint: &Endpoint) -> Result<Option<Proxy>, UsageError> {
+    let lookup = |name: &str| {
+        let (_, value) = env.iter().find(|(other, _)| other == name)?;
+        Some(value.clone())
+    };
+    Proxy::from_env(&lookup, endpoint.is_https(), endpoint.host(), endpoint.port())
+        .map_err(|problem| UsageError::new("proxy", problem))
+}
+
+/// What to do about credentials that were refused: it depends on which were sent.
+fn credentials(options: &Options, key: Option<&Origin>) -> String {
+    match (key, &options.completions) {
+        (_, Completions::Replay(_)) => "the recording has it so".to_owned(),
+        (Some(origin), _) => format!("check the key, which came from {origin}"),
+        (None, Completions::Endpoint(endpoint)) if endpoint.has_user() => {
+            "check the user and password in the base URL".to_owned()
+        }
+        (None, _) => "no key was sent; set UNCUT_API_KEY".to_owned(),
+    }
+}
+
+fn failure(error: Error, credentials: &str) -> Failure {
+    let refused = matches!(error, Error::Provider(ProviderError::Status { status: 401 | 403, .. }));
+    let failure = Failure::from(error);
+    if refused { Failure { advice: Some(credentials.to_owned()), ..failure } } else { failure }
+}

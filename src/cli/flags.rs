@@ -1,0 +1,420 @@
+//! The flags: one table, from which the parser, the environment, the help and the README come.
+//!
+//! A row says how a flag looks and what it means; its setter checks one value and stores it in the
+//! [`Draft`]. A setter never names the flag, since the same value may have come from a variable:
+//! whoever calls it does.
+
+use std::ffi::OsStr;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use super::duration;
+use super::options::{Draft, Named, Origin, Special};
+use crate::provider::FinishReason;
+use crate::text::one_line;
+
+/// One flag.
+pub(super) struct Flag {
+    /// The long name, without the dashes.
+    pub(super) long: &'static str,
+    /// The short name, without the dash.
+    pub(super) short: Option<char>,
+    /// What follows it, and what it does.
+    pub(super) takes: Takes,
+    /// The variables that stand in for it, the first one that is set.
+    pub(super) env: &'static [&'static str],
+    /// The value without flag and variable.
+    pub(super) default: Option<&'static str>,
+    /// What it means, in a few words.
+    pub(super) help: &'static str,
+    /// What else there is to know, in sentences.
+    pub(super) details: &'static str,
+    /// Whether giving it again adds to it; otherwise the last one counts.
+    pub(super) repeatable: bool,
+}
+
+/// What follows a flag.
+pub(super) enum Takes {
+    /// Nothing: it is a switch.
+    Nothing(fn(&mut Draft, &Origin)),
+    /// A value, by the name that it has in the help.
+    Value(&'static str, fn(&mut Draft, Given<'_>) -> Result<(), String>),
+}
+
+/// A value as it was given.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) text: &'a OsStr,
+    pub(super) origin: &'a Origin,
+}
+
+/// What stands on the command line beside flags, and what it means.
+pub(super) const OPERANDS: &[(&str, &str)] = &[
+    ("PROMPT...", "the prompt; the words are joined by one space"),
+    ("-", "read the prompt from standard input, or add that to the prompt, behind a blank line"),
+    ("--", "every word after it belongs to the prompt"),
+];
+
+/// Filled up in the rows, which say only what is special about them.
+const ROW: Flag = Flag {
+    long: "",
+    short: None,
+    takes: Takes::Nothing(|_, _| ()),
+    env: &[],
+    default: None,
+    help: "",
+    details: "",
+    repeatable: false,
+};
+
+/// Every flag, in the order of the help.
+pub(super) const FLAGS: &[Flag] = &[
+    Flag {
+        long: "prompt-file",
+        short: Some('f'),
+        takes: Takes::Value("FILE", |draft, given| store(&mut draft.prompt_file, path(given))),
+        help: "read the prompt from FILE",
+        details: "A regular file of UTF-8, at most 16 MB; a byte order mark and line ends at the end \
+                  are dropped. To read standard input, give - by itself.",
+        ..ROW
+    },
+    Flag {
+        long: "model",
+        short: Some('m'),
+        takes: Takes::Value("ID", |draft, given| store(&mut draft.model, word(given))),
+        env: &["UNCUT_MODEL"],
+        help: "the model to ask; required, except with --replay",
+        ..ROW
+    },
+    Flag {
+        long: "base-url",
+        takes: Takes::Value("URL", |draft, given| {
+            store(&mut draft.base_url, text(given).map(|url| (given.origin.clone(), url)))
+        }),
+        env: &["UNCUT_BASE_URL", "OPENAI_BASE_URL"],
+        default: Some("https://api.openai.com/v1"),
+        help: "the endpoint",
+        details: "/chat/completions is added where it is missing, before any query string.",
+        ..ROW
+    },
+    Flag {
+        long: "api-key",
+        takes: Takes::Value("KEY", |draft, given| {
+            draft.api_key = Some((given.origin.clone(), given.text.to_owned()));
+            Ok(())
+        }),
+        env: &["UNCUT_API_KEY", "OPENAI_API_KEY"],
+        help: "the key to send; without one none is sent",
+        details: "An empty KEY sends none. Other users of the machine can see the arguments of a \
+                  program; a variable or a file is safer. In this order the first one counts: \
+                  --api-key or --api-key-file, UNCUT_API_KEY, UNCUT_API_KEY_FILE, OPENAI_API_KEY.",
+        ..ROW
+    },
+    Flag {
+        long: "api-key-file",
+        takes: Takes::Value("FILE", |draft, given| store(&mut draft.api_key_file, path(given))),
+        env: &["UNCUT_API_KEY_FILE"],
+        help: "read the key from FILE",
+        ..ROW
+    },
+    Flag {
+        long: "max-tokens",
+        takes: Takes::Value("N", |draft, given| store(&mut draft.max_tokens, limit(given))),
+        env: &["UNCUT_MAX_TOKENS"],
+        default: Some("0"),
+        help: "the most tokens of one completion; 0 leaves it to the endpoint",
+        ..ROW
+    },
+    Flag {
+        long: "max-steps",
+        takes: Takes::Value("N", |draft, given| store(&mut draft.max_steps, count(given))),
+        env: &["UNCUT_MAX_STEPS"],
+        default: Some("32"),
+        help: "the most completions of the run",
+        ..ROW
+    },
+    Flag {
+        long: "max-total-tokens",
+        takes: Takes::Value("N", |draft, given| store(&mut draft.max_total_tokens, limit(given))),
+        env: &["UNCUT_MAX_TOTAL_TOKENS"],
+        default: Some("0"),
+        help: "the most tokens of the run, prompts included; 0 is no limit",
+        details: "Counted as the endpoint reports them.",
+        ..ROW
+    },
+    Flag {
+        long: "timeout",
+        takes: Takes::Value("D", |draft, given| store(&mut draft.timeout, time(given))),
+        env: &["UNCUT_TIMEOUT"],
+        default: Some("0"),
+        help: "the time that the whole run may take; 0 is no limit",
+        details: "Durations are 90, 90s, 5m or 1h30m; a plain number is seconds.",
+        ..ROW
+    },
+    Flag {
+        long: "request-timeout",
+        takes: Takes::Value("D", |draft, given| store(&mut draft.request_timeout, time(given))),
+        env: &["UNCUT_REQUEST_TIMEOUT"],
+        default: Some("0"),
+        help: "the time that one request may take; 0 is no limit",
+        ..ROW
+    },
+    Flag {
+        long: "idle-timeout",
+        takes: Takes::Value("D", |draft, given| store(&mut draft.idle_timeout, time(given))),
+        env: &["UNCUT_IDLE_TIMEOUT"],
+        default: Some("300s"),
+        help: "the time that the endpoint may be silent; 0 is no limit",
+        ..ROW
+    },
+    Flag {
+        long: "command-timeout",
+        takes: Takes::Value("D", |draft, given| store(&mut draft.command_timeout, time(given))),
+        env: &["UNCUT_COMMAND_TIMEOUT"],
+        default: Some("120s"),
+        help: "the time that a command may take; 0 is no limit",
+        details: "The model may ask for up to 10 times as much.",
+        ..ROW
+    },
+    Flag {
+        long: "accept",
+        takes: Takes::Value("QUIRK", accept),
+        env: &["UNCUT_ACCEPT"],
+        help: "let pass what would end the run as protocol",
+        details: "missing-ids: tool calls without an id. finish-reason:WORD: an unknown finish \
+                  reason, taken for stop. Several are separated by commas.",
+        repeatable: true,
+        ..ROW
+    },
+    Flag {
+        long: "directory",
+        short: Some('C'),
+        takes: Takes::Value("DIR", |draft, given| store(&mut draft.directory, path(given))),
+        default: Some("."),
+        help: "the working directory of the run",
+        details: "Files named by other flags are looked up where uncut was started.",
+        ..ROW
+    },
+    Flag {
+        long: "session",
+        takes: Takes::Value("FILE", |draft, given| store(&mut draft.session, path(given))),
+        env: &["UNCUT_SESSION"],
+        help: "log the conversation in FILE, and go on with it when FILE exists",
+        ..ROW
+    },
+    Flag {
+        long: "agents-md",
+        takes: Takes::Value("FILE", |draft, given| {
+            path(given).map(|file| draft.agents_md.push(file))
+        }),
+        help: "read FILE in place of the AGENTS.md files that would be found",
+        repeatable: true,
+        ..ROW
+    },
+    Flag {
+        long: "no-agents-md",
+        takes: Takes::Nothing(|draft, origin| draft.no_agents_md = Some(origin.clone())),
+        env: &["UNCUT_NO_AGENTS_MD"],
+        help: "read no AGENTS.md",
+        details: "The variable takes 1, true, yes, on or 0, false, no, off.",
+        ..ROW
+    },
+    Flag {
+        long: "system-prompt-file",
+        takes: Takes::Value("FILE", |draft, given| {
+            store(&mut draft.system_prompt_file, path(given))
+        }),
+        help: "read the system prompt from FILE; AGENTS.md still follows",
+        ..ROW
+    },
+    Flag {
+        long: "replay",
+        takes: Takes::Value("FILE", |draft, given| store(&mut draft.replay, path(given))),
+        help: "take the completions from FILE, line by line, with no network",
+        ..ROW
+    },
+    Flag {
+        long: "quiet",
+        short: Some('q'),
+        takes: Takes::Nothing(|draft, origin| draft.quiet = Some(origin.clone())),
+        help: "report errors only",
+        ..ROW
+    },
+    Flag {
+        long: "verbose",
+        short: Some('v'),
+        takes: Takes::Nothing(|draft, origin| draft.verbose = Some(origin.clone())),
+        help: "report every step with its tokens",
+        ..ROW
+    },
+    Flag {
+        long: "help",
+        short: Some('h'),
+        takes: Takes::Nothing(|draft, _| draft.special = Some(Special::Help)),
+        help: "print this text and exit",
+        ..ROW
+    },
+    Flag {
+        long: "version",
+        short: Some('V'),
+        takes: Takes::Nothing(|draft, _| draft.special = Some(Special::Version)),
+        help: "print the version and exit",
+        ..ROW
+    },
+];
+
+fn store<T, V: Into<T>>(slot: &mut T, value: Result<V, String>) -> Result<(), String> {
+    *slot = value?.into();
+    Ok(())
+}
+
+fn text(given: Given<'_>) -> Result<String, String> {
+    let bytes = given.text.as_encoded_bytes();
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(error) => Err(format!("byte {} is not UTF-8", error.valid_up_to() + 1)),
+    }
+}
+
+/// Text that is not blank, without the white space around it.
+fn word(given: Given<'_>) -> Result<String, String> {
+    let text = text(given)?;
+    match text.trim() {
+        "" => Err("is empty".to_owned()),
+        word => Ok(word.to_owned()),
+    }
+}
+
+fn path(given: Given<'_>) -> Result<Named, String> {
+    match given.text.as_encoded_bytes() {
+        b"" => Err("the name is empty".to_owned()),
+        b"-" => Err("\"-\" is not a name; a file of that name is ./-".to_owned()),
+        _ => Ok(Named { origin: given.origin.clone(), path: given.text.into() }),
+    }
+}
+
+fn number(given: Given<'_>) -> Result<u64, String> {
+    let text = word(given)?;
+    let shown = one_line(&text, 40);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if text.strip_prefix('-').is_some_and(is_number) {
+        return Err(format!("\"{shown}\" is negative; give a whole number"));
+    }
+    if !is_number(&text) {
+        return Err(format!("\"{shown}\" is not a whole number"));
+    }
+    text.parse().map_err(|_| format!("\"{shown}\" is too large"))
+}
+
+fn limit(given: Given<'_>) -> Result<Option<NonZeroU64>, String> {
+    number(given).map(NonZeroU64::new)
+}
+
+fn count(given: Given<'_>) -> Result<NonZeroU32, String> {
+    let number = number(given)?;
+    let number = u32::try_from(number).map_err(|_| format!("{number} is too large"))?;
+    NonZeroU32::new(number).ok_or_else(|| "must be at least 1".to_owned())
+}
+
+fn time(given: Given<'_>) -> Result<Option<Duration>, String> {
+    let text = word(given)?;
+    duration::parse(&text).map_err(|problem| format!("\"{}\" {problem}", one_line(&text, 40)))
+}
+
+fn accept(draft: &mut Draft, given: Given<'_>) -> Result<(), String> {
+    for quirk in word(given)?.split(',').map(str::trim) {
+        if quirk == "missing-ids" {
+            draft.accept.missing_ids = true;
+        } else if let Some(word) = quirk.strip_prefix("finish-reason:") {
+            draft.accept.finish_reasons.push(unknown_finish_reason(word)?);
+        } else {
+            return Err(format!(
+                "\"{}\" is unknown; give missing-ids or finish-reason:WORD",
+                one_line(quirk, 40)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Only a word without a meaning can be given one.
+fn unknown_finish_reason(word: &str) -> Result<String, String> {
+    let shown = one_line(word, 40);
+    match FinishReason::parse(Some(word)) {
+        FinishReason::Other(word) => Ok(word),
+        FinishReason::Truncated(_) => Err(format!(
+            "finish-reason:{shown} can't be accepted: \"{shown}\" says that the model was cut off"
+        )),
+        FinishReason::Filtered(_) => Err(format!(
+            "finish-reason:{shown} can't be accepted: \"{shown}\" says that the answer was refused"
+        )),
+        FinishReason::Stop | FinishReason::ToolCalls => {
+            Err(format!("finish-reason:{shown} needs no acceptance; leave it out"))
+        }
+        FinishReason::Missing => Err("finish-reason: needs a word".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_of_legal_characters() {
+        let mut longs = Vec::new();
+        let mut shorts = Vec::new();
+        for flag in FLAGS {
+            let legal = |c: char| c.is_ascii_lowercase() || c == '-';
+            assert!(flag.long.len() >= 2 && flag.long.chars().all(legal), "{}", flag.long);
+            assert!(flag.long.starts_with(|c: char| c.is_ascii_lowercase()), "{}", flag.long);
+            assert!(!longs.contains(&flag.long), "{} stands twice", flag.long);
+            longs.push(flag.long);
+            if let Some(short) = flag.short {
+                assert!(short.is_ascii_alphabetic(), "{short}");
+                assert!(!shorts.contains(&short), "{short} stands twice");
+                shorts.push(short);
+            }
+        }
+    }
+
+    #[test]
+    fn a_variable_belongs_to_one_flag_and_our_own_carry_its_name() {
+        let mut seen = Vec::new();
+        for flag in FLAGS {
+            for variable in flag.env {
+                assert!(!seen.contains(variable), "{variable} stands twice");
+                seen.push(variable);
+            }
+            if let Some(first) = flag.env.first() {
+                let own = format!("UNCUT_{}", flag.long.to_uppercase().replace('-', "_"));
+                assert_eq!(*first, own);
+            }
+        }
+    }
+
+    #[test]
+    fn every_flag_says_what_it_means() {
+        for flag in FLAGS {
+            assert!(!flag.help.is_empty() && flag.help.len() <= 66, "{}", flag.long);
+            assert!(!flag.help.ends_with('.') && !flag.help.contains('\n'), "{}", flag.long);
+            let details = flag.details;
+            assert!(details.is_empty() || details.ends_with('.'), "{}", flag.long);
+            if let Takes::Value(name, _) = flag.takes {
+                assert!(name.chars().all(|c| c.is_ascii_uppercase()), "{}", flag.long);
+            } else {
+                assert!(flag.default.is_none() && !flag.repeatable, "{}", flag.long);
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_is_a_value_that_the_flag_takes() {
+        for flag in FLAGS {
+            if let (Some(default), Takes::Value(_, set)) = (flag.default, &flag.takes) {
+                let origin = Origin::Default(flag.long);
+                let given = Given { text: OsStr::new(default), origin: &origin };
+                assert_eq!(set(&mut Draft::default(), given), Ok(()), "{}", flag.long);
+            }
+        }
+    }
+}

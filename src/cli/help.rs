@@ -1,0 +1,201 @@
+//! The help and the tables of the README, rendered from the table of flags and that of outcomes.
+
+use std::fmt::Write as _;
+
+use super::flags::{FLAGS, Flag, OPERANDS, Takes};
+use crate::outcome::Outcome;
+
+/// How the program is called.
+pub(super) const USAGE: &str = "usage: uncut [OPTIONS] [PROMPT...]   (uncut --help says more)";
+
+const ABOUT: &str = "\
+Gives PROMPT to a model behind an OpenAI-compatible endpoint, lets it run commands and read, write
+and edit files in the working directory, and prints its answer. Nobody is asked anything: either a
+complete answer is on stdout and the exit code is 0, or stdout is empty and the exit code and the
+last line on stderr say why.";
+
+const PRECEDENCE: &str = "\
+A flag wins over its variable, which wins over the default. An empty variable counts as unset. The
+last one counts where a flag that is not repeatable is given twice.";
+
+const EXAMPLES: &str = "\
+Examples:
+  uncut -m gpt-5 'why does the build fail?'
+  git diff | uncut -m qwen3 --base-url http://localhost:11434/v1 'review this change' -
+  uncut -f task.md -C service --session task.jsonl --max-steps 80 --timeout 30m";
+
+/// The columns that a line of the help may fill.
+const WIDTH: usize = 98;
+
+/// Where the text of a flag starts.
+const INDENT: usize = 32;
+
+/// What `--help` prints, without the newline at the end.
+pub(super) fn text() -> String {
+    let mut help = format!(
+        "uncut {}: a headless coding agent\n\nUsage: uncut [OPTIONS] [PROMPT...]\n\n{ABOUT}\n\nPrompt:\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for (name, meaning) in OPERANDS {
+        entry(&mut help, &format!("  {name}"), meaning);
+    }
+    help.push_str("\nOptions:\n");
+    for flag in FLAGS {
+        let short = flag.short.map_or("    ".to_owned(), |short| format!("-{short}, "));
+        entry(&mut help, &format!("  {short}{}", long(flag)), flag.help);
+        wrapped(&mut help, flag.details.split_whitespace());
+        wrapped(&mut help, notes(flag).iter().map(String::as_str));
+    }
+    help.push('\n');
+    help.push_str(PRECEDENCE);
+    help.push_str("\n\nExit codes:\n");
+    for (outcome, word, meaning) in Outcome::ALL {
+        entry(&mut help, &format!("  {:>3}  {word}", outcome.code()), meaning);
+    }
+    help.push('\n');
+    help.push_str(EXAMPLES);
+    help
+}
+
+/// The flags as a table of the README, in Markdown.
+pub fn readme_table() -> String {
+    let mut table = "| flag | environment | default | meaning |\n|---|---|---|---|\n".to_owned();
+    for (name, meaning) in OPERANDS {
+        row(&mut table, &[code(name), String::new(), String::new(), cell(meaning)]);
+    }
+    for flag in FLAGS {
+        let name = match flag.short {
+            Some(short) => format!("-{short}, {}", long(flag)),
+            None => long(flag),
+        };
+        let env: Vec<String> = flag.env.iter().map(|variable| code(variable)).collect();
+        let mut meaning = flag.help.to_owned();
+        if flag.repeatable {
+            meaning.push_str("; repeatable");
+        }
+        if !flag.details.is_empty() {
+            meaning = format!("{meaning}. {}", flag.details);
+        }
+        let default = flag.default.map(code).unwrap_or_default();
+        row(&mut table, &[code(&name), env.join(", "), default, cell(&meaning)]);
+    }
+    table
+}
+
+/// The exit codes as a table of the README, in Markdown.
+pub fn readme_exit_codes() -> String {
+    let mut table = "| exit | outcome | when |\n|---|---|---|\n".to_owned();
+    for (outcome, word, meaning) in Outcome::ALL {
+        row(&mut table, &[outcome.code().to_string(), code(word), cell(meaning)]);
+    }
+    table
+}
+
+fn long(flag: &Flag) -> String {
+    match flag.takes {
+        Takes::Value(name, _) => format!("--{} {name}", flag.long),
+        Takes::Nothing(_) => format!("--{}", flag.long),
+    }
+}
+
+/// Where else the value comes from, and whether there may be several.
+fn notes(flag: &Flag) -> Vec<String> {
+    let repeatable = flag.repeatable.then(|| "[repeatable]".to_owned());
+    let env = (!flag.env.is_empty()).then(|| format!("[env: {}]", flag.env.join(", ")));
+    let default = flag.default.map(|default| format!("[default: {default}]"));
+    [repeatable, env, default].into_iter().flatten().collect()
+}
+
+/// A name and, in its column, what it means.
+fn entry(help: &mut String, name: &str, meaning: &str) {
+    let mut text = String::new();
+    wrapped(&mut text, meaning.split_whitespace());
+    // Writing to a String can't fail.
+    let _ = writeln!(help, "{name:INDENT$}{}", text.trim());
+}
+
+/// Words in the column of the meanings, with a newline behind each line.
+fn wrapped<'a>(help: &mut String, words: impl Iterator<Item = &'a str>) {
+    let mut column = 0;
+    for word in words {
+        if column == 0 {
+            help.push_str(&" ".repeat(INDENT));
+            column = INDENT;
+        } else if column + 1 + word.len() > WIDTH {
+            help.push('\n');
+            help.push_str(&" ".repeat(INDENT));
+            column = INDENT;
+        } else {
+            help.push(' ');
+            column += 1;
+        }
+        help.push_str(word);
+        column += word.len();
+    }
+    if column > 0 {
+        help.push('\n');
+    }
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+/// Text that can't end the cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn row(table: &mut String, cells: &[String]) {
+    let _ = writeln!(table, "| {} |", cells.join(" | "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_tells_every_flag_variable_default_and_exit_code() {
+        let help = text();
+        for flag in FLAGS {
+            assert!(help.contains(&format!("--{} ", flag.long)), "{}", flag.long);
+            assert!(help.contains(flag.help), "{}", flag.long);
+            if let Some(short) = flag.short {
+                assert!(help.contains(&format!("  -{short}, --{}", flag.long)), "{short}");
+            }
+            for variable in flag.env {
+                assert!(help.contains(variable), "{variable}");
+            }
+            if let Some(default) = flag.default {
+                assert!(help.contains(&format!("[default: {default}]")), "{}", flag.long);
+            }
+        }
+        for (outcome, word, _) in Outcome::ALL {
+            assert!(help.contains(&format!("{:>5}  {word} ", outcome.code())), "{word}");
+        }
+    }
+
+    #[test]
+    fn the_help_is_plain_and_fits_a_window() {
+        for line in text().lines() {
+            assert!(line.len() <= WIDTH, "{line}");
+            assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line}");
+            assert_eq!(line.trim_end(), line);
+        }
+        assert!(!text().ends_with('\n'));
+    }
+
+    #[test]
+    fn a_flag_is_a_row_of_the_readme() {
+        let table = readme_table();
+        let row =
+            "| `--max-steps N` | `UNCUT_MAX_STEPS` | `32` | the most completions of the run |";
+        assert!(table.lines().any(|line| line == row), "{table}");
+        assert_eq!(table.lines().count(), 2 + OPERANDS.len() + FLAGS.len());
+        for line in table.lines() {
+            assert_eq!(line.replace("\\|", "").matches('|').count(), 5, "{line}");
+        }
+        let codes = readme_exit_codes();
+        assert!(codes.contains("| 124 | `deadline` | --timeout is over |\n"), "{codes}");
+    }
+}

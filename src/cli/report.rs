@@ -1,0 +1,353 @@
+//! What stderr says: a line for each tool call, warnings, and how it ended.
+//!
+//! Every line starts with `uncut: `, is one line, shows no control character and no key. The last
+//! line of a failed run is `uncut: OUTCOME: what happened; what to do`. That stderr is closed or
+//! full is nobody's concern.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::time::Instant;
+
+use super::help;
+use super::options::{UsageError, Verbosity};
+use crate::agent::Event;
+use crate::error::Error;
+use crate::json::Members;
+use crate::message::ToolCall;
+use crate::outcome::Outcome;
+use crate::provider::{FinishReason, Usage};
+use crate::secret::Mask;
+use crate::text::one_line;
+
+/// Bytes of a line; a message with a piece of an endpoint's body in it fits.
+const LINE_MAX: usize = 2_000;
+
+/// Bytes of a tool call's arguments, and of what it came to.
+const EXCERPT_MAX: usize = 100;
+
+/// Why there is no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) outcome: Outcome,
+    pub(super) what: String,
+    pub(super) advice: Option<String>,
+}
+
+impl From<UsageError> for Failure {
+    fn from(error: UsageError) -> Failure {
+        Failure { outcome: Outcome::Usage, what: error.to_string(), advice: None }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { outcome: error.outcome(), what: error.to_string(), advice: Some(error.advice()) }
+    }
+}
+
+/// Reports a run on stderr.
+pub(super) struct Reporter<'a> {
+    /// How much is said.
+    pub(super) verbosity: Verbosity,
+    /// What is never shown.
+    pub(super) mask: Mask,
+    /// How many steps there may be.
+    pub(super) max_steps: u32,
+    stderr: &'a mut dyn Write,
+    started: Instant,
+    call_started: Instant,
+    steps: u32,
+    calls: u32,
+    /// Sums over the run; none as soon as the endpoint has left a number out.
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+}
+
+impl<'a> Reporter<'a> {
+    pub(super) fn new(stderr: &'a mut dyn Write) -> Reporter<'a> {
+        let now = Instant::now();
+        Reporter {
+            verbosity: Verbosity::Normal,
+            mask: Mask::default(),
+            max_steps: 0,
+            stderr,
+            started: now,
+            call_started: now,
+            steps: 0,
+            calls: 0,
+            prompt_tokens: Some(0),
+            completion_tokens: Some(0),
+        }
+    }
+
+    /// Reports what happens in the loop.
+    pub(super) fn observe(&mut self, event: &Event<'_>) {
+        match event {
+            Event::StepStarted { step } => {
+                self.steps = *step;
+                let line = format!("step {step}/{}: asking the model", self.max_steps);
+                self.say(Verbosity::Verbose, &line);
+            }
+            Event::Completed { step, usage, finish_reason } => {
+                self.completed(*step, *usage, finish_reason);
+            }
+            Event::ToolStarted { step, call } => {
+                self.call_started = Instant::now();
+                self.say(Verbosity::Verbose, &format!("{}, started", self.call(*step, call)));
+            }
+            Event::ToolEnded { step, call, output } => {
+                self.calls = self.calls.saturating_add(1);
+                let seconds = self.call_started.elapsed().as_secs_f64();
+                let summary = self.excerpt(&output.summary);
+                let line = format!("{}: {summary} ({seconds:.1} s)", self.call(*step, call));
+                self.say(Verbosity::Normal, &line);
+            }
+            Event::Warning(text) => self.warning(text),
+        }
+    }
+
+    /// Reports something odd that does not end the run.
+    pub(super) fn warning(&mut self, text: &str) {
+        self.say(Verbosity::Normal, &format!("warning: {text}"));
+    }
+
+    /// Reports that the answer is out; silent when nothing was run.
+    pub(super) fn succeeded(&mut self) {
+        if self.steps == 0 {
+            return;
+        }
+        let seconds = self.started.elapsed().as_secs_f64();
+        let line = format!(
+            "{}: steps {}, tool calls {}, tokens {} + {}, {seconds:.1} s",
+            Outcome::Ok,
+            self.steps,
+            self.calls,
+            count(self.prompt_tokens),
+            count(self.completion_tokens)
+        );
+        self.say(Verbosity::Normal, &line);
+    }
+
+    /// Reports why there is no answer, however quiet the run is to be.
+    pub(super) fn failed(&mut self, failure: &Failure) {
+        let Failure { outcome, what, advice } = failure;
+        let mut line = format!("{outcome}: {what}");
+        if let Some(advice) = advice {
+            line.push_str("; ");
+            line.push_str(advice);
+        }
+        self.say(Verbosity::Quiet, &line);
+        if *outcome == Outcome::Usage {
+            self.print(help::USAGE);
+        }
+    }
+
+    fn completed(&mut self, step: u32, usage: Usage, finish_reason: &FinishReason) {
+        let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
+        self.prompt_tokens = sum(self.prompt_tokens, prompt);
+        self.completion_tokens = sum(self.completion_tokens, completion);
+        let line = format!(
+            "step {step}/{}: finish reason {}, tokens {} ({} cached) + {}",
+            self.max_steps,
+            finish_reason.word().unwrap_or("none"),
+            count(prompt),
+            count(usage.cached_tokens),
+            count(completion)
+        );
+        self.say(Verbosity::Verbose, &line);
+    }
+
+    fn call(&self, step: u32, call: &ToolCall) -> String {
+        let (name, argument) = (self.excerpt(&call.name), self.excerpt(&argument(call)));
+        format!("step {step}/{}: {name} {argument}", self.max_steps)
+    }
+
+    /// The start of what others say. Secrets go first: a piece of one would pass the mask.
+    fn excerpt(&self, text: &str) -> String {
+        one_line(&self.mask.text(text), EXCERPT_MAX)
+    }
+
+    /// Prints a line where as much as `least` is to be said.
+    fn say(&mut self, least: Verbosity, text: &str) {
+        if self.verbosity >= least {
+            let line = one_line(&self.mask.text(text), LINE_MAX);
+            self.print(&format!("uncut: {line}"));
+        }
+    }
+
+    /// Prints a line in one write, so that those of other processes stand before or after it.
+    fn print(&mut self, line: &str) {
+        let _ = self.stderr.write_all(format!("{line}\n").as_bytes());
+        let _ = self.stderr.flush();
+    }
+}
+
+/// What is not known makes the sum unknown, and not smaller.
+fn sum(sum: Option<u64>, tokens: Option<u64>) -> Option<u64> {
+    sum.zip(tokens).map(|(sum, tokens)| sum.saturating_add(tokens))
+}
+
+fn count(tokens: Option<u64>) -> String {
+    tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string())
+}
+
+/// The argument that says most: the command or the path, otherwise all of them.
+fn argument(call: &ToolCall) -> Cow<'_, str> {
+    let members: Option<Members<'_>> = serde_json::from_str(&call.arguments).ok();
+    let main = members.and_then(|mut members| {
+        let raw = members.take("command").or_else(|| members.take("path"))?;
+        serde_json::from_str::<String>(raw.get()).ok()
+    });
+    main.map_or(Cow::Borrowed(call.arguments.as_str()), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::provider::ProviderError;
+    use crate::tools::Output;
+
+    const KEY: &str = "sk-TESTKEY-1";
+
+    /// What is reported, without the durations.
+    fn reported(verbosity: Verbosity, act: impl Fn(&mut Reporter<'_>)) -> Vec<String> {
+        let mut stderr = Vec::new();
+        let mut reporter = Reporter::new(&mut stderr);
+        reporter.verbosity = verbosity;
+        reporter.mask.extend(crate::secret::Secret::parse(KEY).unwrap());
+        reporter.max_steps = 32;
+        act(&mut reporter);
+        let text = String::from_utf8(stderr).unwrap_or_default();
+        assert!(text.is_empty() || text.ends_with('\n'), "{text}");
+        text.lines()
+            .map(|line| line.split(' ').map(timeless).collect::<Vec<_>>().join(" "))
+            .collect()
+    }
+
+    /// A word with `T` in place of a time.
+    fn timeless(word: &str) -> String {
+        let number = word.trim_start_matches('(');
+        let is_time = number.contains('.') && number.parse::<f64>().is_ok();
+        if is_time { word.replace(number, "T") } else { word.to_owned() }
+    }
+
+    /// A run of one call that then has an answer.
+    fn one_call(reporter: &mut Reporter<'_>) {
+        let usage =
+            Usage { prompt_tokens: Some(100), cached_tokens: Some(80), completion_tokens: Some(7) };
+        let call = ToolCall::new("1", "shell", r#"{"timeout":5,"command":"ls\n  -l"}"#);
+        let output = Output { text: "total 0".to_owned(), summary: "exit 0".to_owned() };
+        reporter.observe(&Event::StepStarted { step: 1 });
+        let finish_reason = &FinishReason::ToolCalls;
+        reporter.observe(&Event::Completed { step: 1, finish_reason, usage });
+        reporter.observe(&Event::ToolStarted { step: 1, call: &call });
+        reporter.observe(&Event::ToolEnded { step: 1, call: &call, output: &output });
+        reporter.observe(&Event::Warning("odd"));
+        reporter.observe(&Event::StepStarted { step: 2 });
+        let (finish_reason, usage) = (&FinishReason::Missing, Usage::default());
+        reporter.observe(&Event::Completed { step: 2, finish_reason, usage });
+        reporter.succeeded();
+    }
+
+    #[test]
+    fn a_tool_call_is_a_line() {
+        assert_eq!(
+            reported(Verbosity::Normal, one_call),
+            [
+                "uncut: step 1/32: shell ls -l: exit 0 (T s)",
+                "uncut: warning: odd",
+                "uncut: ok: steps 2, tool calls 1, tokens ? + ?, T s",
+            ]
+        );
+    }
+
+    #[test]
+    fn verbose_tells_every_step_and_its_tokens() {
+        assert_eq!(
+            reported(Verbosity::Verbose, one_call),
+            [
+                "uncut: step 1/32: asking the model",
+                "uncut: step 1/32: finish reason tool_calls, tokens 100 (80 cached) + 7",
+                "uncut: step 1/32: shell ls -l, started",
+                "uncut: step 1/32: shell ls -l: exit 0 (T s)",
+                "uncut: warning: odd",
+                "uncut: step 2/32: asking the model",
+                "uncut: step 2/32: finish reason none, tokens ? (? cached) + ?",
+                "uncut: ok: steps 2, tool calls 1, tokens ? + ?, T s",
+            ]
+        );
+    }
+
+    #[test]
+    fn quiet_tells_errors_only() {
+        let lines = reported(Verbosity::Quiet, |reporter| {
+            one_call(reporter);
+            reporter.failed(&Failure::from(Error::Deadline));
+        });
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("uncut: deadline: the run's time is over; "), "{}", lines[0]);
+    }
+
+    #[test]
+    fn nothing_that_others_say_breaks_the_line_or_shows_the_key() {
+        let body = format!("{{\n\"error\": \"wrong key {KEY} \x1b[2J\"}}").into_bytes();
+        let status = ProviderError::Status { status: 400, message: None, location: None, body };
+        let lines = reported(Verbosity::Verbose, |reporter| {
+            let call = ToolCall::new("1", "shell\n", format!("echo {KEY} {KEY}\n\x07"));
+            let output = Output { text: String::new(), summary: format!("\r{KEY}") };
+            reporter.observe(&Event::ToolStarted { step: 1, call: &call });
+            reporter.observe(&Event::ToolEnded { step: 1, call: &call, output: &output });
+            let finish_reason = FinishReason::Other(format!("{KEY}\n"));
+            let usage = Usage::default();
+            reporter.observe(&Event::Completed { step: 1, finish_reason: &finish_reason, usage });
+            reporter.warning(&format!("\n{KEY}"));
+        });
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        let failed = reported(Verbosity::Normal, |reporter| {
+            let what = format!("{status} {KEY}");
+            reporter.failed(&Failure { outcome: Outcome::Rejected, what, advice: None });
+        });
+        assert_eq!(failed.len(), 1, "{failed:?}");
+        for line in lines.iter().chain(&failed) {
+            assert!(line.contains(crate::secret::MASK) && !line.contains("sk-"), "{line}");
+            assert!(!line.contains(|c: char| c.is_control()), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_masked_before_the_line_is_cut() {
+        let lines = reported(Verbosity::Normal, |reporter| {
+            let call = ToolCall::new("1", "shell", format!("{}{KEY}", "x".repeat(EXCERPT_MAX - 5)));
+            let output = Output { text: String::new(), summary: "exit 0".to_owned() };
+            reporter.observe(&Event::ToolEnded { step: 1, call: &call, output: &output });
+        });
+        assert!(!lines[0].contains("sk-"), "{}", lines[0]);
+    }
+
+    #[test]
+    fn a_usage_error_is_followed_by_the_usage_line() {
+        let lines = reported(Verbosity::Quiet, |reporter| {
+            reporter.failed(&Failure::from(UsageError::new("--model", "is empty")));
+        });
+        assert_eq!(lines, ["uncut: usage: --model: is empty", help::USAGE]);
+    }
+
+    #[test]
+    fn a_closed_stderr_is_nobodys_concern() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        }
+        let mut stderr = Closed;
+        let mut reporter = Reporter::new(&mut stderr);
+        one_call(&mut reporter);
+        reporter.failed(&Failure::from(Error::Deadline));
+    }
+}
