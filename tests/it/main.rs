@@ -1,0 +1,23 @@
+//! Runs the binary and the library as their users do.
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a failed helper must fail its test, and clippy exempts #[test] functions only"
+)]
+
+/// Every outcome through the spawned binary: exit code, stdout, stderr.
+mod contract;
+/// The command line: precedence, and every usage error.
+mod flags;
+/// Resume, torn logs, full disks, failing syncs, `kill -9`.
+#[cfg(unix)]
+mod sessions;
+/// What the tests run against.
+mod support;
+/// What the project promises about its own text.
+mod tidy;
+/// What is sent, what is accepted and what is refused, over a real socket.
+mod wire;

@@ -1,0 +1,327 @@
+//! Sessions through the real binary: resume, torn logs, full disks, failing syncs, `kill -9`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::endpoint::{Endpoint, Reply};
+use crate::support::sandbox::{Dir, Ran, Uncut, finish};
+
+const SESSION: [&str; 2] = ["--session", "s.jsonl"];
+
+fn uncut(dir: &Dir, endpoint: &Endpoint) -> Uncut {
+    on(Uncut::new(dir), endpoint)
+}
+
+fn on(uncut: Uncut, endpoint: &Endpoint) -> Uncut {
+    uncut.args(["--base-url", &endpoint.base_url(), "--model", "m"]).args(SESSION)
+}
+
+/// The records of a log that has to be whole.
+#[track_caller]
+fn records(log: &str) -> Vec<Value> {
+    assert!(log.is_empty() || log.ends_with('\n'), "{log}");
+    log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn user(text: &str) -> String {
+    json!({"v": 1, "message": {"role": "user", "content": text}}).to_string() + "\n"
+}
+
+fn calls(ids: &[&str]) -> String {
+    let call = |id: &&str| {
+        json!({"id": id, "type": "function",
+            "function": {"name": "shell", "arguments": "{\"command\":\"touch again\"}"}})
+    };
+    let calls: Vec<Value> = ids.iter().map(call).collect();
+    let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    json!({"v": 1, "message": message}).to_string() + "\n"
+}
+
+fn result(id: &str) -> String {
+    let message = json!({"role": "tool", "tool_call_id": id, "content": "did it"});
+    json!({"v": 1, "message": message}).to_string() + "\n"
+}
+
+#[test]
+fn a_session_goes_on_where_it_ended() {
+    let dir = Dir::new("resume");
+    let odd = r#""reasoning_content":"why  not","odd":{"b":1.50,"a":[12345678901234567890123]}"#;
+    let first = format!(
+        r#"{{"choices":[{{"finish_reason":"stop","message":{{"content":"one", {odd}}}}}]}}"#
+    );
+    let endpoint = Endpoint::start(vec![Reply::status(200, first), Reply::answer("two")]);
+    assert_eq!(uncut(&dir, &endpoint).arg("first").run().code, Some(0));
+    let mode = fs::metadata(dir.path("s.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(uncut(&dir, &endpoint).arg("second").run().code, Some(0));
+    let requests = endpoint.finish();
+    let roles: Vec<_> = requests[1].messages().iter().map(|m| m["role"].clone()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user"]);
+    let sent = String::from_utf8(requests[1].raw.clone()).unwrap();
+    assert!(sent.contains(odd), "{sent}");
+    let log = records(&dir.read("s.jsonl"));
+    assert_eq!(log.len(), 4);
+    assert_eq!(log[3]["model"], "m");
+    assert_eq!(log[3]["finish_reason"], "stop");
+    assert_eq!(log[3]["usage"], json!({"prompt_tokens": 10, "completion_tokens": 5}));
+}
+
+#[test]
+fn a_refused_message_is_logged_and_not_sent_again() {
+    let dir = Dir::new("refused");
+    let cut = json!({"finish_reason": "length",
+        "message": {"role": "assistant", "content": "Half an ans"}});
+    let endpoint = Endpoint::start(vec![Reply::choice(cut), Reply::answer("whole")]);
+    assert_eq!(uncut(&dir, &endpoint).arg("first").run().code, Some(12));
+    let log = records(&dir.read("s.jsonl"));
+    assert_eq!(log[1]["refused"], "truncated");
+    assert_eq!(log[1]["finish_reason"], "length");
+    assert_eq!(uncut(&dir, &endpoint).arg("second").run().code, Some(0));
+    let requests = endpoint.finish();
+    assert!(!String::from_utf8(requests[1].raw.clone()).unwrap().contains("Half an ans"));
+}
+
+#[test]
+fn calls_without_a_result_are_answered_and_not_run_again() {
+    let dir = Dir::new("interrupted");
+    dir.write("s.jsonl", user("go") + &calls(&["c1", "c2", "c3"]) + &result("c1"));
+    let endpoint = Endpoint::start(vec![Reply::answer("ok")]);
+    let ran = uncut(&dir, &endpoint).arg("go on").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("warning: 2 tool calls of an earlier run"), "{ran:?}");
+    let requests = endpoint.finish();
+    let messages = requests[0].messages();
+    for (index, id) in [(3, "c1"), (4, "c2"), (5, "c3")] {
+        assert_eq!(messages[index]["tool_call_id"], *id);
+    }
+    for index in [4, 5] {
+        let content = messages[index]["content"].as_str().unwrap();
+        assert_eq!(content, "interrupted: may or may not have taken effect");
+    }
+    assert_eq!(messages[6], json!({"role": "user", "content": "go on"}));
+    assert!(!dir.path("again").exists());
+    assert_eq!(records(&dir.read("s.jsonl")).len(), 7);
+}
+
+/// Resumes a log that is not whole: refused by name and place, and not touched.
+#[track_caller]
+fn assert_damaged(log: &[u8], line: u32, offset: usize) {
+    let dir = Dir::new("damaged");
+    dir.write("s.jsonl", log);
+    let endpoint = Endpoint::start(Vec::new());
+    let ran = uncut(&dir, &endpoint).arg("go").run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(30), ""), "{ran:?}");
+    let last = ran.stderr.lines().last().unwrap();
+    assert!(last.starts_with("uncut: session_damaged: "), "{last}");
+    assert!(last.contains(&format!("line {line}")), "{last} should name line {line}");
+    assert!(last.contains(&format!("byte {offset}")), "{last} should name byte {offset}");
+    assert_eq!(fs::read(dir.path("s.jsonl")).unwrap(), log);
+}
+
+#[test]
+fn a_damaged_log_is_refused_with_line_and_byte_and_not_touched() {
+    let whole = user("one") + &user("two") + &user("three");
+    let with = |tail: &str| [whole.as_bytes(), tail.as_bytes()].concat();
+    let offset = whole.len();
+    assert_damaged(&with(r#"{"v":1,"message":{"role":"assi"#), 4, offset);
+    assert_damaged(&with(user("no newline").trim_end()), 4, offset);
+    assert_damaged(&with("\n"), 4, offset);
+    assert_damaged(&with(&user("x").replace("\"v\":1", "\"v\":2")), 4, offset);
+    assert_damaged(&with(&user("x").replace("user", "oracle")), 4, offset);
+    let glued = r#"{"v":1,"message":{"role":"assistant","content":"ab{"v":1,"message":{}}"#;
+    assert_damaged(&with(&format!("{glued}\n")), 4, offset);
+    let mut not_utf8 = with(&user("caf#"));
+    *not_utf8.iter_mut().rfind(|byte| **byte == b'#').unwrap() = 0xE9;
+    assert_damaged(&not_utf8, 4, offset);
+}
+
+#[test]
+fn every_prefix_of_a_log_is_replayed_whole_or_refused() {
+    let log = user("one") + &calls(&["c1"]) + &result("c1") + &user("two");
+    let ends: Vec<usize> = log.match_indices('\n').map(|(index, _)| index + 1).collect();
+    let answer = json!({"choices": [{"finish_reason": "stop", "message": {"content": "ok"}}]});
+    let dir = Dir::new("prefix");
+    dir.write("script.jsonl", format!("{answer}\n"));
+    for length in 0..=log.len() {
+        dir.write("s.jsonl", &log[..length]);
+        let ran = Uncut::new(&dir).args(["--replay", "script.jsonl"]).args(SESSION).arg("go").run();
+        if length == 0 || ends.contains(&length) {
+            assert_eq!(ran.code, Some(0), "{length}: {ran:?}");
+        } else {
+            assert_eq!(ran.code, Some(30), "{length}: {ran:?}");
+            assert_eq!(dir.read("s.jsonl"), &log[..length]);
+        }
+    }
+}
+
+#[test]
+fn a_session_has_one_writer_and_a_killed_one_holds_nothing() {
+    let dir = Dir::new("locked");
+    let endpoint = Endpoint::start(vec![Reply::stall(), Reply::answer("ok")]);
+    let mut first = uncut(&dir, &endpoint).arg("first").spawn();
+    endpoint.wait_for_requests(1);
+    std::os::unix::fs::symlink("s.jsonl", dir.path("alias.jsonl")).unwrap();
+    for name in ["s.jsonl", "alias.jsonl"] {
+        let ran = Uncut::new(&dir).args(["-m", "m", "--session", name, "go"]).run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(31), ""), "{ran:?}");
+        let says = format!("{} is held by another process", dir.path(name).display());
+        assert!(ran.stderr.contains(&format!("uncut: session_locked: {says}")), "{ran:?}");
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let ran = uncut(&dir, &endpoint).arg("second").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+/// Writes more than fits, by way of a tool result, and then resumes where there is room.
+#[track_caller]
+fn assert_survives(dir: &Dir, ran: &Ran, endpoint: &Endpoint, says: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(32), ""), "{ran:?}");
+    let last = ran.stderr.lines().last().unwrap();
+    assert!(last.starts_with("uncut: session_write: ") && last.contains(says), "{last}");
+    let before = records(&dir.read("s.jsonl"));
+    assert_eq!(before.last().unwrap()["message"]["role"], "assistant");
+    let ran = uncut(dir, endpoint).arg("go on").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let after = records(&dir.read("s.jsonl"));
+    assert_eq!(after[..before.len()], before[..]);
+    let answered = after[before.len()]["message"]["content"].as_str().unwrap();
+    assert!(answered.starts_with("interrupted"), "{answered}");
+}
+
+fn flood() -> Endpoint {
+    let command = r#"{"command":"head -c 30000 /dev/zero | tr '\\0' a"}"#;
+    Endpoint::start(vec![Reply::tool_call("c1", "shell", command), Reply::answer("ok")])
+}
+
+#[test]
+fn a_file_size_limit_leaves_whole_records() {
+    let dir = Dir::new("limit");
+    let endpoint = flood();
+    let limited = Uncut::below(&dir, "/bin/sh", &["-c", "ulimit -f 16; exec \"$0\" \"$@\""]);
+    let ran = on(limited, &endpoint).arg("go").run();
+    assert_survives(&dir, &ran, &endpoint, "File too large");
+}
+
+#[test]
+fn a_full_disk_leaves_whole_records() {
+    let dir = Dir::new("disk");
+    fs::create_dir(dir.path("disk")).unwrap();
+    // A file system of 16 KB, in a mount namespace that ends with the run; what is on it is saved.
+    let script = "mount -t tmpfs -o size=16k none disk || exit 99; ln -s disk/s.jsonl s.jsonl; \
+                  \"$0\" \"$@\"; code=$?; rm s.jsonl; cp disk/s.jsonl s.jsonl; exit $code";
+    let arguments = ["--mount", "--map-root-user", "/bin/sh", "-c", script];
+    let endpoint = flood();
+    let ran = on(Uncut::below(&dir, "unshare", &arguments), &endpoint).arg("go").run();
+    if ran.stderr.starts_with("unshare:") || ran.code == Some(99) {
+        endpoint.allow_unused();
+        eprintln!("skipped: this machine does not let us mount: {}", ran.stderr);
+        return;
+    }
+    assert_survives(&dir, &ran, &endpoint, "No space left");
+}
+
+fn has_strace() -> bool {
+    Command::new("strace")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .spawn()
+        .is_ok_and(|mut child| child.wait().is_ok_and(|status| status.success()))
+}
+
+#[test]
+fn a_sync_that_fails_leaves_whole_records() {
+    if !has_strace() {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    let dir = Dir::new("sync");
+    let endpoint = flood();
+    // The new file and its folder, the prompt, the call, and then the result that fails.
+    let inject = "inject=fsync:error=EIO:when=4+";
+    let arguments = ["-f", "-o", "trace", "-e", "trace=fsync", "-e", inject];
+    let ran = on(Uncut::below(&dir, "strace", &arguments), &endpoint).arg("go").run();
+    assert_survives(&dir, &ran, &endpoint, "Input/output error");
+}
+
+#[test]
+fn a_record_is_one_write_and_then_a_sync() {
+    if !has_strace() {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    let dir = Dir::new("strace");
+    let endpoint = Endpoint::start(vec![Reply::answer("ok")]);
+    let arguments = ["-o", "trace", "-s", "9999", "-e", "trace=write,fsync"];
+    let ran = on(Uncut::below(&dir, "strace", &arguments), &endpoint).arg("go").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let trace = dir.read("trace");
+    let lines: Vec<&str> = trace.lines().collect();
+    let written: Vec<usize> =
+        (0..lines.len()).filter(|index| lines[*index].contains(r#"{\"v\":1"#)).collect();
+    assert_eq!(written.len(), 2, "{trace}");
+    for index in written {
+        assert!(lines[index].contains(r#"}\n""#), "{}", lines[index]);
+        assert!(lines[index + 1].starts_with("fsync("), "{}", lines[index + 1]);
+    }
+}
+
+/// A generator of its own, so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        // xorshift64; good enough to spread moments.
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// A run of 50 steps is killed at some moment, 100 times. What the endpoint was sent had been
+/// logged before, so it has to be in the log, and the log has to open or to be refused.
+#[test]
+fn a_killed_run_leaves_whole_records_or_one_refused_tail() {
+    let answer = json!({"choices": [{"finish_reason": "stop", "message": {"content": "ok"}}]});
+    let mut random = Random(0x5EED);
+    let mut torn = 0;
+    for round in 0..100 {
+        let dir = Dir::new("killed");
+        let call = |n: u32| {
+            let command = json!({"command": format!("echo {n}")}).to_string();
+            Reply::tool_call(&format!("c{n}"), "shell", &command)
+        };
+        let endpoint = Endpoint::start((0..50).map(call).collect()).allow_unused();
+        let mut child = uncut(&dir, &endpoint).args(["--max-steps", "50", "go"]).spawn();
+        let requests = 1 + usize::try_from(random.below(50)).unwrap();
+        endpoint.wait_for_requests(requests);
+        let moment = Instant::now() + Duration::from_micros(random.below(6_000));
+        while Instant::now() < moment {
+            std::hint::spin_loop();
+        }
+        child.kill().unwrap();
+        let ran = finish(child);
+        let requests = endpoint.finish();
+
+        let log = fs::read(dir.path("s.jsonl")).unwrap();
+        let whole = log.iter().rposition(|byte| *byte == b'\n').map_or(0, |index| index + 1);
+        let logged = records(std::str::from_utf8(&log[..whole]).unwrap());
+        let sent = &requests.last().unwrap().messages()[1..];
+        assert!(logged.len() >= sent.len(), "round {round}: {ran:?}");
+        for (record, message) in logged.iter().zip(sent) {
+            assert_eq!(record["message"], *message, "round {round}");
+        }
+
+        dir.write("script.jsonl", format!("{answer}\n"));
+        let ran = Uncut::new(&dir).args(["--replay", "script.jsonl"]).args(SESSION).arg("go").run();
+        let is_torn = whole < log.len();
+        torn += u32::from(is_torn);
+        assert_eq!(ran.code, Some(if is_torn { 30 } else { 0 }), "round {round}: {ran:?}");
+    }
+    eprintln!("{torn} of 100 logs ended in a torn record");
+}

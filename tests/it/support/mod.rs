@@ -1,0 +1,5 @@
+//! What the tests run against.
+
+pub(crate) mod endpoint;
+
+pub(crate) mod sandbox;

@@ -1,0 +1,219 @@
+//! What the project promises about its own text: who imports whom, how long a file may be, which
+//! words stay where, and that README and help say the same.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+struct Source {
+    /// Below `src`, without the ending: `tools/shell`.
+    module: String,
+    text: String,
+}
+
+impl Source {
+    /// The first part of the module's path, which is what the map lists.
+    fn top(&self) -> &str {
+        self.module.split('/').next().unwrap()
+    }
+
+    /// The lines before the tests.
+    fn code(&self) -> &str {
+        self.text.split("\n#[cfg(test)]\n").next().unwrap()
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn sources() -> Vec<Source> {
+    let src = root().join("src");
+    let module = |path: &Path| path.with_extension("").strip_prefix(&src).unwrap().to_path_buf();
+    files(&src)
+        .into_iter()
+        .map(|path| Source {
+            module: module(&path).to_str().unwrap().replace('\\', "/"),
+            text: fs::read_to_string(&path).unwrap(),
+        })
+        .collect()
+}
+
+/// The table of the crate docs: module to level.
+fn levels() -> BTreeMap<String, u32> {
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix("//! |")?.split('|').map(str::trim);
+        let level = cells.next()?.parse().ok()?;
+        let (module, _) = cells.next()?.strip_prefix("[`")?.split_once("`]")?;
+        Some((module.to_owned(), level))
+    };
+    read("src/lib.rs").lines().filter_map(row).collect()
+}
+
+#[test]
+fn a_module_imports_from_its_own_level_downwards_and_never_in_a_circle() {
+    let levels = levels();
+    let mut imports: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for source in sources().iter().filter(|source| !["lib", "main"].contains(&source.top())) {
+        let own = *levels.get(source.top()).unwrap_or_else(|| {
+            panic!("src/{}.rs is missing in the table of the crate docs", source.module)
+        });
+        for (index, _) in source.code().match_indices("crate::") {
+            let rest = &source.code()[index + "crate::".len()..];
+            let other = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+            let level = levels.get(other).unwrap_or_else(|| panic!("no module {other}"));
+            let module = &source.module;
+            assert!(*level <= own, "{module} (level {own}) imports {other} (level {level})");
+            if other != source.top() {
+                imports.entry(source.top().to_owned()).or_default().push(other.to_owned());
+            }
+        }
+    }
+    for module in imports.keys() {
+        let mut reached = imports[module].clone();
+        for index in 0.. {
+            let Some(next) = reached.get(index).cloned() else { break };
+            assert_ne!(next, *module, "{module} imports itself, by way of {reached:?}");
+            let further = imports.get(&next).into_iter().flatten().cloned();
+            let new: Vec<_> = further.filter(|other| !reached.contains(other)).collect();
+            reached.extend(new);
+        }
+    }
+}
+
+#[test]
+fn what_belongs_in_one_place_stands_there_only() {
+    let rules: &[(&str, &[&str])] = &[
+        ("ureq::", &["openai"]),
+        ("rustls::", &["openai"]),
+        ("unsafe {", &["process/unix"]),
+        ("unsafe_code", &["process/unix"]),
+        ("libc::", &["process/unix", "session/storage", "file", "tools/replace"]),
+        ("Command::new", &["process/unix", "process/windows"]),
+        ("env::var", &["main"]),
+        ("env::args", &["main"]),
+        ("env::current_dir", &["main"]),
+        ("env::set_current_dir", &[]),
+        ("thread::spawn", &[]),
+        ("thread::Builder", &["process"]),
+        ("process::exit", &[]),
+        ("println!", &[]),
+    ];
+    for source in sources() {
+        for (word, places) in rules {
+            let allowed = places.iter().any(|place| {
+                source.module == *place || source.module.starts_with(&format!("{place}/"))
+            });
+            let code = source.code().lines().filter(|line| !line.trim_start().starts_with("//"));
+            let found = code.into_iter().find(|line| line.contains(word));
+            assert!(found.is_none() || allowed, "{}: {word} in {found:?}", source.module);
+        }
+    }
+}
+
+#[test]
+fn files_are_short_ascii_and_finished() {
+    // Put together, so that this file does not hold them itself.
+    let unfinished =
+        [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["#[ign", "ore"]].map(|w| w.concat());
+    for source in sources() {
+        let lines = source.code().lines().count();
+        assert!(lines <= 400, "src/{}.rs has {lines} lines before its tests", source.module);
+    }
+    for path in ["src", "tests"].iter().flat_map(|folder| files(&root().join(folder))) {
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let place = format!("{}:{}", path.display(), number + 1);
+            assert!(line.is_ascii(), "{place}: not ASCII");
+            assert!(!unfinished.iter().any(|word| line.contains(word)), "{place}: unfinished");
+        }
+    }
+    assert!(read("src/main.rs").lines().count() <= 30, "main only hands over");
+}
+
+#[test]
+fn the_readme_shows_the_flags_and_exit_codes_that_there_are() {
+    let readme = read("README.md");
+    for table in [uncut::cli::help::readme_table(), uncut::cli::help::readme_exit_codes()] {
+        assert!(readme.contains(&table), "README.md should contain:\n{table}");
+    }
+}
+
+/// Everything that the binary is linked from, on any platform.
+fn packages() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8(output.stderr).unwrap());
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+#[test]
+fn every_dependency_has_a_licence_that_binaries_can_carry() {
+    const LICENCES: &[&str] = &[
+        "Apache-2.0 AND ISC",
+        "Apache-2.0 OR ISC OR MIT",
+        "Apache-2.0 OR MIT",
+        "Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT",
+        "(MIT OR Apache-2.0) AND Unicode-3.0",
+        "BSD-3-Clause",
+        "CDLA-Permissive-2.0",
+        "ISC",
+        "MIT",
+        "MIT OR Apache-2.0",
+        "Unlicense OR MIT",
+    ];
+    for package in packages().iter().filter(|package| package["name"] != "uncut") {
+        let licence = package["license"].as_str().unwrap_or("none");
+        assert!(LICENCES.contains(&licence), "{}: {licence}", package["name"]);
+    }
+}
+
+#[test]
+fn the_dependency_tree_is_small_and_has_each_package_once() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8(output.stderr).unwrap());
+    let tree = String::from_utf8(output.stdout).unwrap();
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for line in tree.lines() {
+        let mut words = line.split(' ');
+        let (name, version) = (words.next().unwrap(), words.next().unwrap());
+        let known = versions.entry(name).or_default();
+        if !known.contains(&version) {
+            known.push(version);
+        }
+    }
+    assert!(versions.contains_key("ureq"), "{tree}");
+    assert!(versions.len() <= 50, "{} packages", versions.len());
+    for (name, versions) in versions {
+        assert_eq!(versions.len(), 1, "{name}: {versions:?}");
+    }
+}
