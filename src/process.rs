@@ -122,6 +122,10 @@ impl Processes {
     /// It could not be started, or the run is finished. Whatever a command that was started does
     /// is no error.
     pub fn run(&self, spec: &Spec<'_>, limits: Limits) -> io::Result<Ended> {
+        self.run_draining(spec, limits, DRAIN)
+    }
+
+    fn run_draining(&self, spec: &Spec<'_>, limits: Limits, drain: Duration) -> io::Result<Ended> {
         let (pipe, writer) = io::pipe()?;
         os::prepare(&pipe)?;
         let output = Arc::new(Output { pipe, capture: Mutex::new(Some(Capture::new())) });
@@ -142,7 +146,7 @@ impl Processes {
             group.kill();
             watch.until(Some(DEATH), |watch| watch.shell_ended);
         }
-        watch.until(Some(DRAIN), |watch| watch.output_ended);
+        watch.until(Some(drain), |watch| watch.output_ended);
         let still_held = !watch.output_ended && os::drain(&output);
         let exit = watch.shell_ended.then(|| self.reap(&group)).transpose()?;
         let how = exit.filter(|_| in_time).unwrap_or(How::TimedOut);
@@ -311,17 +315,30 @@ mod unix_tests {
     /// Runs a command that is to end soon, by itself or by its limits.
     #[track_caller]
     fn run(processes: &Processes, command: &str, limits: Limits) -> Ended {
+        run_draining(processes, command, limits, DRAIN)
+    }
+
+    #[track_caller]
+    fn run_draining(
+        processes: &Processes,
+        command: &str,
+        limits: Limits,
+        drain: Duration,
+    ) -> Ended {
         let path = ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
         let spec = Spec { command, directory: Path::new("/"), environment: &[path] };
         let begin = Instant::now();
-        let ended = processes.run(&spec, limits).unwrap();
+        let ended = processes.run_draining(&spec, limits, drain).unwrap();
         assert!(begin.elapsed() < SOON, "{command}: {:?}", begin.elapsed());
         ended
     }
 
     #[track_caller]
     fn check(command: &str, how: How, output: &str, still_held: bool) {
-        let ended = run(&Processes::new(), command, UNLIMITED);
+        // A child that another test starts holds our pipes until it becomes its program. An output
+        // that is to end is waited for until it does.
+        let drain = if still_held { DRAIN } else { SOON };
+        let ended = run_draining(&Processes::new(), command, UNLIMITED, drain);
         assert_eq!((ended.how, ended.output.head.as_str()), (how, output), "{command}");
         assert_eq!(ended.still_held, still_held, "{command}");
     }
@@ -416,9 +433,29 @@ mod unix_tests {
         assert!(os::drain(&output));
         writer.write_all(b"end").unwrap();
         drop(writer);
-        assert!(!os::drain(&output));
+        // A child that another test starts holds the writer until it becomes its program.
+        let begin = Instant::now();
+        while os::drain(&output) {
+            assert!(begin.elapsed() < SOON);
+            thread::yield_now();
+        }
         let Captured { head, tail, omitted, .. } = output.take();
         assert_eq!((head + &tail, omitted), ("begin ".repeat(5_000) + "end", 0));
+    }
+
+    #[test]
+    fn what_the_shell_wrote_is_there_at_its_end_though_the_output_is_held() {
+        let command = "sleep 300 & head -c 20000 /dev/zero | tr '\\0' a";
+        let check = || {
+            let processes = Processes::new();
+            for _ in 0..10 {
+                // Without a wait it is a matter of luck how far the reader is by then, and more so
+                // where many want to run.
+                let ended = run_draining(&processes, command, UNLIMITED, Duration::ZERO);
+                assert_eq!((ended.output.head + &ended.output.tail).len(), 20_000);
+            }
+        };
+        thread::scope(|scope| (0..16).for_each(|_| drop(scope.spawn(check))));
     }
 
     #[test]

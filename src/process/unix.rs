@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 
 use super::{How, Output, Spec, lock};
 
@@ -34,7 +34,7 @@ impl Group {
             .current_dir(spec.directory)
             .env_clear()
             .envs(spec.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
+            .stdin(no_input()?)
             .stdout(output.try_clone()?)
             .stderr(output);
         // SAFETY: setsid is async-signal-safe, and making an io::Error of errno allocates nothing.
@@ -91,6 +91,13 @@ impl Group {
         // SAFETY: killpg reads and writes no memory of ours.
         checked(unsafe { libc::killpg(self.0, signal) }).err()
     }
+}
+
+/// A pipe that nobody writes to: at its end from the start. Not /dev/null, which a container may
+/// lack.
+fn no_input() -> io::Result<PipeReader> {
+    let (input, _) = io::pipe()?;
+    Ok(input)
 }
 
 /// Undoes an ignored SIGCHLD, which a parent may hand down: the exit status of every command would

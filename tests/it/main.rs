@@ -19,5 +19,8 @@ mod sessions;
 mod support;
 /// What the project promises about its own text.
 mod tidy;
+/// The tools as the model meets them: what they do to processes and files, and what they tell.
+#[cfg(unix)]
+mod tools;
 /// What is sent, what is accepted and what is refused, over a real socket.
 mod wire;
