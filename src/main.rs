@@ -8,6 +8,7 @@ use uncut::cli::{self, Invocation};
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the process's globals")]
 fn main() -> ExitCode {
     uncut::process::survive_file_size_limit();
+    uncut::process::adopt_orphans();
     ExitCode::from(cli::run(Invocation {
         args: std::env::args_os().skip(1).collect(),
         env: std::env::vars_os().collect(),

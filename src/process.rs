@@ -14,11 +14,15 @@
 //! shell is not reaped, since until then no other process can get its number. Groups in which
 //! something lives on are remembered and killed by [`Processes::finish`].
 //!
-//! Not here yet: a process that leaves the group (a daemon, `setsid`, but also what `timeout` runs)
-//! outlives its command and the run. To find those takes a subreaper and a walk through `/proc` on
-//! Linux, and a job object on Windows; the place for it is where groups are killed.
+//! Some processes leave the group: a daemon, `setsid`, but also what `timeout` runs. On Linux they
+//! are found through `/proc` by their parents and sessions, as long as these lead to a command. The
+//! way from a daemon is cut, since its parent has ended; a program that starts nothing but commands
+//! keeps hold of it by [`adopt_orphans`]. Elsewhere, and without a `/proc`, what leaves the group
+//! outlives the run; on Windows that takes a job object, which is not here yet.
 
 mod capture;
+#[cfg(unix)]
+mod descendants;
 #[cfg(unix)]
 #[path = "process/unix.rs"]
 mod os;
@@ -40,7 +44,7 @@ use self::capture::Capture;
 use self::os::Group;
 
 pub use self::capture::Captured;
-pub use self::os::{SHELL, shell_is_present, signal_name, survive_file_size_limit};
+pub use self::os::{SHELL, adopt_orphans, shell_is_present, signal_name, survive_file_size_limit};
 
 /// A command, and what surrounds it.
 #[derive(Clone, Copy)]
@@ -69,6 +73,8 @@ pub struct Ended {
     pub how: How,
     /// What it wrote until then.
     pub output: Captured,
+    /// Whether a process of its group lives on in the background.
+    pub still_running: bool,
     /// Whether a background process still holds the output open. What that writes is lost.
     pub still_held: bool,
 }
@@ -81,7 +87,7 @@ pub enum How {
     Exited(i32),
     /// This signal ended the shell; see [`signal_name`].
     Signalled(i32),
-    /// The time limit passed, and the whole group was killed.
+    /// The time limit passed, and all that came of the command was killed.
     TimedOut,
 }
 
@@ -97,6 +103,8 @@ pub struct Processes {
 struct Groups {
     /// Those in which something may be alive.
     alive: Vec<Group>,
+    /// The shells that are not reaped.
+    shells: Vec<u32>,
     finished: bool,
 }
 
@@ -143,14 +151,15 @@ impl Processes {
         if !in_time {
             group.terminate();
             watch.until(Some(limits.grace), |watch| watch.shell_ended && watch.output_ended);
-            group.kill();
+            self.kill(&group);
             watch.until(Some(DEATH), |watch| watch.shell_ended);
         }
         watch.until(Some(drain), |watch| watch.output_ended);
         let still_held = !watch.output_ended && os::drain(&output);
         let exit = watch.shell_ended.then(|| self.reap(&group)).transpose()?;
         let how = exit.filter(|_| in_time).unwrap_or(How::TimedOut);
-        Ok(Ended { how, output: output.take(), still_held })
+        let still_running = in_time && !group.is_empty();
+        Ok(Ended { how, output: output.take(), still_running, still_held })
     }
 
     /// Kills whatever the commands left running, and the one that runs; none is started afterwards.
@@ -160,9 +169,8 @@ impl Processes {
     pub fn finish(&self) {
         let mut groups = lock(&self.groups);
         groups.finished = true;
-        for group in groups.alive.drain(..) {
-            group.kill();
-        }
+        let alive = std::mem::take(&mut groups.alive);
+        os::kill_all(&alive, &groups.shells);
     }
 
     /// Starts and remembers in one go, so that [`Processes::finish`] misses nothing.
@@ -173,7 +181,15 @@ impl Processes {
         }
         let group = Group::start(spec, output)?;
         groups.alive.push(group.clone());
+        groups.shells.push(group.id());
         Ok(group)
+    }
+
+    /// Kills a command, and not what others left in the background.
+    fn kill(&self, group: &Group) {
+        let groups = lock(&self.groups);
+        let others: Vec<u32> = groups.alive.iter().map(Group::id).collect();
+        group.kill_with_descendants(&others, &groups.shells);
     }
 
     /// Gives the number of an ended shell free, and forgets the groups that nothing lives in. In
@@ -181,6 +197,8 @@ impl Processes {
     fn reap(&self, group: &Group) -> io::Result<How> {
         let mut groups = lock(&self.groups);
         let how = group.reap();
+        groups.shells.retain(|shell| *shell != group.id());
+        os::reap_orphans(&groups.shells);
         groups.alive.retain(|group| !group.is_empty());
         how
     }
@@ -493,6 +511,32 @@ mod unix_tests {
         assert_eq!((ended.how, ended.output.head.as_str()), (How::TimedOut, "begun\n"));
         assert!(!ended.still_held);
         assert_eq!(lifeline.wait(), "child\n");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_left_the_group_and_not_the_session_is_killed_too() {
+        let lifeline = Lifeline::new("session");
+        // What timeout runs is in a group of its own with it.
+        let command = lifeline.held_by("timeout 300 sh -c 'echo child >&3; sleep 300'");
+        let limits = Limits { grace: Duration::from_secs(1), ..SECOND };
+        assert_eq!(run(&Processes::new(), &command, limits).how, How::TimedOut);
+        assert_eq!(lifeline.wait(), "child\n");
+    }
+
+    #[test]
+    fn what_runs_in_the_background_is_noted_whether_it_holds_the_output_or_not() {
+        for (command, still_running, still_held) in [
+            ("sleep 300 & echo ok", true, true),
+            ("sleep 300 >/dev/null 2>&1 & echo ok", true, false),
+            ("sleep 0.01 & wait", false, false),
+        ] {
+            let ended = run(&Processes::new(), command, UNLIMITED);
+            let noted = (ended.still_running, ended.still_held);
+            assert_eq!(noted, (still_running, still_held), "{command}");
+        }
+        let ended = run(&Processes::new(), "sleep 300 >/dev/null 2>&1 & sleep 300", SECOND);
+        assert_eq!((ended.how, ended.still_running), (How::TimedOut, false));
     }
 
     #[test]

@@ -8,8 +8,14 @@ use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use super::{How, Output, Spec, lock};
+use crate::time::Deadline;
+
+use super::descendants::{self, Process};
+use super::{DEATH, How, Output, Spec, lock};
 
 /// The shell that commands are for.
 pub const SHELL: &str = "/bin/sh";
@@ -76,9 +82,25 @@ impl Group {
         self.signal(libc::SIGTERM);
     }
 
-    /// Ends every process of the group.
-    pub(super) fn kill(&self) {
+    /// Ends every process of the group, and what came of the command and left it. `others` are the
+    /// groups in which something may live, this one included; `shells` those that are not reaped,
+    /// among which this one has to be.
+    pub(super) fn kill_with_descendants(&self, others: &[u32], shells: &[u32]) {
+        let shell = descendants::all().into_iter().find(|one| one.id == self.0);
+        if let Some(shell) = shell {
+            end(shells, |one| {
+                // Numbers go up, and ticks are long.
+                let is_later = (one.start, one.id) > (shell.start, shell.id);
+                let is_other = others.contains(&one.session.unsigned_abs());
+                one.session == shell.id || (is_later && !is_other && is_adopted(one))
+            });
+        }
         self.signal(libc::SIGKILL);
+    }
+
+    /// The process id of the shell.
+    pub(super) fn id(&self) -> u32 {
+        self.0.unsigned_abs()
     }
 
     /// Whether no process of the group is left; a shell that is not reaped still counts.
@@ -91,6 +113,97 @@ impl Group {
         // SAFETY: killpg reads and writes no memory of ours.
         checked(unsafe { libc::killpg(self.0, signal) }).err()
     }
+}
+
+/// Ends every process of the groups and what came of their commands; in a program that adopts
+/// orphans, every process that it ever started.
+pub(super) fn kill_all(groups: &[Group], shells: &[u32]) {
+    if groups.is_empty() && ended_child().is_err() {
+        // There are no children at all.
+        return;
+    }
+    end(shells, |one| groups.iter().any(|group| group.0 == one.session) || is_adopted(one));
+    for group in groups {
+        group.signal(libc::SIGKILL);
+    }
+}
+
+/// Ends the roots and all that is below them, and again what they started in the meantime.
+fn end(shells: &[u32], is_root: impl Fn(&Process) -> bool) {
+    let deadline = Deadline::after(Some(DEATH));
+    loop {
+        let mut left = false;
+        for one in descendants::below(descendants::all(), &is_root) {
+            // SAFETY: kill reads and writes no memory of ours.
+            let killed = checked(unsafe { libc::kill(one.id, libc::SIGKILL) });
+            if !one.ended {
+                // What runs as another user can't be killed, and is not waited for.
+                left |= killed.is_ok();
+            } else if is_adopted(&one) && !shells.contains(&one.id.unsigned_abs()) {
+                reap_one(one.id);
+                left = true;
+            }
+        }
+        if !left || deadline.has_passed() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether orphans come to this process, and no child but shells does.
+static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+/// Lets what commands leave behind come to this process when its parent ends, as far as the system
+/// can do that (Linux), so that the end of a run finds it.
+///
+/// Only for a program that starts no process but commands, and one run at a time: it takes every
+/// other child for something that a command left behind, and kills and reaps it. It holds until the
+/// process ends.
+pub fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: prctl with these arguments reads and writes no memory of ours.
+        let adopts = checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) });
+        ADOPTS.store(adopts.is_ok(), Ordering::Relaxed);
+    }
+}
+
+/// Whether a process is a child of ours in a program that adopts orphans.
+fn is_adopted(one: &Process) -> bool {
+    ADOPTS.load(Ordering::Relaxed) && one.parent.unsigned_abs() == std::process::id()
+}
+
+/// Reaps the orphans that have ended, so that none stays a zombie.
+pub(super) fn reap_orphans(shells: &[u32]) {
+    if !ADOPTS.load(Ordering::Relaxed) {
+        return;
+    }
+    while let Ok(Some(id)) = ended_child() {
+        // A shell is left to whoever runs it; the next time finds what comes behind it.
+        if shells.contains(&id.unsigned_abs()) || !reap_one(id) {
+            return;
+        }
+    }
+}
+
+/// A child that has ended and is not reaped; an error where there is no child.
+fn ended_child() -> io::Result<Option<libc::pid_t>> {
+    let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+    let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: waitid writes at most one siginfo_t to where it is told.
+    retry(|| unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) })?;
+    // SAFETY: all zeros are a valid siginfo_t, and the process id of one is 0.
+    let id = unsafe { info.assume_init().si_pid() };
+    Ok((id != 0).then_some(id))
+}
+
+/// Reaps a child if it has ended; gives whether it is gone.
+fn reap_one(id: libc::pid_t) -> bool {
+    let mut status = 0;
+    // SAFETY: waitpid writes one c_int to where it is told.
+    retry(|| unsafe { libc::waitpid(id, &raw mut status, libc::WNOHANG) })
+        .is_ok_and(|reaped| reaped == id)
 }
 
 /// A pipe that nobody writes to: at its end from the start. Not /dev/null, which a container may

@@ -67,7 +67,16 @@ impl Group {
     }
 
     /// Ends the shell.
-    pub(super) fn kill(&self) {
+    pub(super) fn kill_with_descendants(&self, _: &[u32], _: &[u32]) {
+        self.kill();
+    }
+
+    /// The process id of the shell.
+    pub(super) fn id(&self) -> u32 {
+        lock(&self.0).id()
+    }
+
+    fn kill(&self) {
         // It may have ended by itself, which is as good.
         let _ = lock(&self.0).kill();
     }
@@ -77,6 +86,17 @@ impl Group {
         !matches!(lock(&self.0).try_wait(), Ok(None))
     }
 }
+
+/// Ends the shells.
+pub(super) fn kill_all(groups: &[Group], _: &[u32]) {
+    groups.iter().for_each(Group::kill);
+}
+
+/// Nothing to do here.
+pub(super) fn reap_orphans(_: &[u32]) {}
+
+/// Nothing to do here: there are no orphans.
+pub fn adopt_orphans() {}
 
 /// Nothing to do here.
 pub(super) fn notice_children() {}

@@ -50,3 +50,70 @@ fn commands_run_where_there_is_no_dev_null() {
         assert_eq!(shell(uncut, "cat; echo ran"), "ran\n[exit 0]");
     }
 }
+
+/// The arguments of a command that is to take too long.
+fn too_long(command: &str) -> (&'static str, Value) {
+    ("shell", json!({"command": command, "timeout": 1}))
+}
+
+fn command(command: &str) -> (&'static str, Value) {
+    ("shell", json!({"command": command}))
+}
+
+/// Tells whether the process whose number is in the file `pid` is there.
+fn look() -> (&'static str, Value) {
+    command("kill -0 $(cat pid) 2>/dev/null && echo alive || echo dead")
+}
+
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn assert_dead(dir: &Dir) {
+    let process = format!("/proc/{}", dir.read("pid").trim());
+    assert!(!std::path::Path::new(&process).exists(), "{process}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_left_the_group_of_a_command_is_killed_with_it_when_its_time_is_over() {
+    for stray in [
+        "timeout 600 sh -c 'echo $$ >pid; exec sleep 599' | cat",
+        "setsid sh -c 'echo $$ >pid; exec sleep 599'",
+        "(setsid env -i sh -c 'echo $$ >pid; exec sleep 599' >/dev/null 2>&1 &); sleep 599",
+    ] {
+        let dir = Dir::new("stray");
+        let told = results(Uncut::new(&dir), &[too_long(stray), look()]);
+        assert!(told[0].contains("timed out after 1s; killed"), "{told:?}");
+        assert_eq!(told[1], "dead\n[exit 0]", "{stray}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_left_the_group_lives_through_the_time_out_of_others_and_not_beyond_the_run() {
+    for stray in [
+        "timeout 600 sh -c 'echo $$ >pid; exec sleep 599' >/dev/null 2>&1 &",
+        "(setsid env -i sh -c 'echo $$ >pid; exec sleep 599' >/dev/null 2>&1 &)",
+    ] {
+        let dir = Dir::new("daemon");
+        let stray = format!("{stray}\nuntil test -s pid; do sleep 0.01; done");
+        let calls = [command(&stray), too_long("sleep 600"), look()];
+        let told = results(Uncut::new(&dir), &calls);
+        assert_eq!(told[2], "alive\n[exit 0]", "{stray}");
+        assert_dead(&dir);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn orphans_that_have_ended_are_reaped() {
+    let dir = Dir::new("zombies");
+    // The children of the binary but for the shell: state and number.
+    let children = "for stat in /proc/[0-9]*/stat; do read -r id name state parent rest <$stat; \
+                    test $parent = $PPID && test $id != $$ && echo $state; done 2>/dev/null";
+    let calls = [
+        command("for n in 1 2 3 4 5 6 7 8 9; do (true &); done"),
+        command(&format!("while ({children}) | grep -v Z; do sleep 0.01; done")),
+        command(&format!("({children}) | grep -c Z")),
+    ];
+    assert_eq!(results(Uncut::new(&dir), &calls)[2], "0\n[exit 1]");
+}

@@ -1,0 +1,107 @@
+//! Which processes came of a command, as `/proc` tells on Linux.
+//!
+//! A process that leaves its group (`timeout`, `setsid`, a daemon) still has a parent and a
+//! session. Where there is no such `/proc`, there are no processes to be found.
+
+use std::collections::HashSet;
+use std::fs;
+
+use crate::text::Lossy;
+
+/// What names a process and those that it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) id: i32,
+    pub(super) parent: i32,
+    pub(super) session: i32,
+    /// Ticks since the machine started.
+    pub(super) start: u64,
+    /// Whether it only waits to be reaped.
+    pub(super) ended: bool,
+}
+
+impl Process {
+    /// Reads a line of the form `7 (sh) S 1 7 7 0 ...`. The name may hold anything, brackets too.
+    fn parse(stat: &str) -> Option<Process> {
+        let (id, rest) = stat.split_once(" (")?;
+        let (_, rest) = rest.rsplit_once(") ")?;
+        let mut fields = rest.split(' ');
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let session = fields.nth(1)?.parse().ok()?;
+        let start = fields.nth(15)?.parse().ok()?;
+        let ended = matches!(state, "Z" | "X");
+        Some(Process { id: id.parse().ok()?, parent, session, start, ended })
+    }
+}
+
+/// Every process that can be seen.
+pub(super) fn all() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let names = entries.flatten().filter(|entry| {
+        entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit)
+    });
+    // One that ends in between can't be read.
+    let stats = names.filter_map(|entry| fs::read(entry.path().join("stat")).ok());
+    stats.filter_map(|stat| Process::parse(&Lossy::new(&stat).text)).collect()
+}
+
+/// The roots and all that is below them.
+pub(super) fn below(mut all: Vec<Process>, is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
+    let roots = all.iter().filter(|one| is_root(one));
+    let mut found: HashSet<i32> = roots.map(|one| one.id).collect();
+    loop {
+        let before = found.len();
+        for one in &all {
+            if found.contains(&one.parent) {
+                found.insert(one.id);
+            }
+        }
+        if found.len() == before {
+            all.retain(|one| found.contains(&one.id));
+            return all;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name_is() {
+        let rest = "Z 12 70 71 0 -1 4194304 105 0 0 0 0 0 0 0 20 0 1 0 404714 3133440 383";
+        let process = Process { id: 7, parent: 12, session: 71, start: 404_714, ended: true };
+        for name in ["sh", "a) S 1 1 1 (b", ""] {
+            assert_eq!(Process::parse(&format!("7 ({name}) {rest}")), Some(process.clone()));
+        }
+        assert_eq!(Process::parse("7 (sh) S 1"), None);
+        assert_eq!(Process::parse(""), None);
+    }
+
+    #[test]
+    fn what_is_below_a_root_is_found_in_any_order() {
+        let process = |id, parent, session| Process { id, parent, session, start: 0, ended: false };
+        let all = vec![
+            process(9, 8, 9),
+            process(8, 7, 7),
+            process(7, 1, 7),
+            process(6, 1, 7),
+            process(5, 1, 5),
+        ];
+        let ids = |is_root: fn(&Process) -> bool| -> Vec<i32> {
+            below(all.clone(), is_root).iter().map(|one| one.id).collect()
+        };
+        assert_eq!(ids(|one| one.id == 7), [9, 8, 7]);
+        assert_eq!(ids(|one| one.session == 7), [9, 8, 7, 6]);
+        assert_eq!(ids(|_| false), [0; 0]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_process_itself_is_among_all() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let own = all().into_iter().find(|one| one.id == own).unwrap();
+        assert!(own.start > 0 && !own.ended);
+    }
+}
