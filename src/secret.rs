@@ -121,6 +121,25 @@ impl Mask {
             Cow::Borrowed(_) => bytes,
         }
     }
+
+    /// How many bytes at the end of a text may be the start of a secret that goes on behind them.
+    /// Who cuts there drops them, so that no piece of a secret passes for something else.
+    pub fn open_end(&self, text: &[u8]) -> usize {
+        self.longest(|secret, length| text.ends_with(&secret[..length]))
+    }
+
+    /// How many bytes at the start of a text may be the end of a secret that began before them.
+    pub fn open_start(&self, text: &[u8]) -> usize {
+        self.longest(|secret, length| text.starts_with(&secret[secret.len() - length..]))
+    }
+
+    /// The longest piece of any secret that `is_piece`, which is given the secret and a length.
+    fn longest(&self, is_piece: impl Fn(&[u8], usize) -> bool) -> usize {
+        let of_one = |secret: &String| {
+            (1..secret.len()).rev().find(|&length| is_piece(secret.as_bytes(), length))
+        };
+        self.0.iter().filter_map(of_one).max().unwrap_or_default()
+    }
 }
 
 impl fmt::Debug for Mask {
@@ -151,6 +170,18 @@ mod tests {
         check(&["sk-TESTKEY-1"], b"\xff sk-TESTKEY-1\xff", b"\xff [api key]\xff");
         check(&["sk-TESTKEY", "sk-TESTKEY-1"], b"sk-TESTKEY-1", b"[api key]");
         check(&[], b"a sk-TESTKEY-1 b", b"a sk-TESTKEY-1 b");
+    }
+
+    #[test]
+    fn a_piece_of_a_key_is_known_at_a_cut() {
+        let mask = mask(&["sk-TESTKEY-1", "key-of-another"]);
+        assert_eq!(mask.open_end(b"a sk-TEST"), 7);
+        assert_eq!(mask.open_end(b"sk-TESTKEY"), 10);
+        assert_eq!(mask.open_end(b"a sk-TESTKEY-1"), 0);
+        assert_eq!(mask.open_start(b"TKEY-1 b"), 6);
+        assert_eq!(mask.open_start(b"her sk-TESTKEY-1"), 3);
+        assert_eq!(mask.open_start(b""), 0);
+        assert_eq!(Mask::default().open_end(b"a sk-TEST"), 0);
     }
 
     #[test]

@@ -13,10 +13,11 @@ mod shell;
 mod write;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::message::ToolCall;
 use crate::provider::ToolDefinition;
+use crate::secret::Mask;
 use crate::text::one_line;
 use crate::time::Deadline;
 
@@ -66,6 +67,15 @@ trait Tool {
     fn run(&mut self, arguments: Arguments<'_>, deadline: Deadline) -> Result<Output, ToolError>;
 }
 
+/// Where the tools for files work.
+#[derive(Clone, Debug)]
+struct Workspace {
+    /// Where relative paths start.
+    directory: PathBuf,
+    /// What is masked in everything that is cut.
+    mask: Mask,
+}
+
 /// Why a call has no result, in words for the model.
 #[derive(Debug, PartialEq, Eq)]
 struct ToolError(String);
@@ -98,24 +108,27 @@ pub struct Toolbox {
     tools: Vec<Box<dyn Tool>>,
     /// One for each tool, in the same order.
     definitions: Vec<ToolDefinition>,
+    mask: Mask,
 }
 
 impl Toolbox {
-    /// The tools, working in `directory`; those for files only where there is no shell.
-    pub fn new(directory: &Path, shell: Option<Shell>) -> Toolbox {
+    /// The tools, working in `directory`; those for files only where there is no shell. What they
+    /// tell has the secrets of `mask` masked, before any of it is cut.
+    pub fn new(directory: &Path, shell: Option<Shell>, mask: &Mask) -> Toolbox {
+        let workspace = Workspace { directory: directory.to_owned(), mask: mask.clone() };
         let mut tools: Vec<Box<dyn Tool>> = Vec::new();
         if let Some(shell) = shell {
-            tools.push(Box::new(shell));
+            tools.push(Box::new(shell.with_mask(mask.clone())));
         }
-        tools.push(Box::new(ReadFile::new(directory)));
-        tools.push(Box::new(WriteFile::new(directory)));
-        tools.push(Box::new(EditFile::new(directory)));
-        Toolbox::of(tools)
+        tools.push(Box::new(ReadFile(workspace.clone())));
+        tools.push(Box::new(WriteFile(workspace.clone())));
+        tools.push(Box::new(EditFile(workspace)));
+        Toolbox::of(tools, mask.clone())
     }
 
-    fn of(tools: Vec<Box<dyn Tool>>) -> Toolbox {
+    fn of(tools: Vec<Box<dyn Tool>>, mask: Mask) -> Toolbox {
         let definitions = tools.iter().map(|tool| tool.definition()).collect();
-        Toolbox { tools, definitions }
+        Toolbox { tools, definitions, mask }
     }
 
     fn find(&mut self, name: &str) -> Result<&mut Box<dyn Tool>, ToolError> {
@@ -138,15 +151,44 @@ impl Executor for Toolbox {
     }
 
     fn execute(&mut self, call: &ToolCall, deadline: Deadline) -> Output {
-        self.find(&call.name)
-            .and_then(|tool| tool.run(Arguments::parse(&call.arguments)?, deadline))
-            .unwrap_or_else(Output::from)
+        let result = self
+            .find(&call.name)
+            .and_then(|tool| tool.run(Arguments::parse(&call.arguments)?, deadline));
+        let masked = |text: &str| self.mask.text(text).into_owned();
+        without_nuls(match result {
+            Ok(Output { text, summary }) => Output::new(masked(&text), masked(&summary)),
+            // The summary of an error is cut.
+            Err(ToolError(message)) => Output::from(ToolError(masked(&message))),
+        })
     }
+}
+
+/// The output with NUL characters made visible: some endpoints cut a message at one or refuse it.
+fn without_nuls(output: Output) -> Output {
+    let count = output.text.matches('\0').count();
+    let Output { mut text, summary } = output;
+    if count > 0 {
+        text = text.replace('\0', "\u{2400}");
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{count} NUL bytes are shown as U+2400]"));
+    }
+    Output { text, summary: summary.replace('\0', "\u{2400}") }
 }
 
 impl fmt::Debug for Toolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.definitions.iter().map(|tool| tool.name)).finish()
+    }
+}
+
+#[cfg(test)]
+impl crate::file::tests::Folder {
+    /// The folder for a tool, on a machine with a shell and for a run with a key.
+    fn workspace(&self) -> Workspace {
+        let mask = Mask::new(crate::secret::Secret::parse("sk-TESTKEY-1").unwrap_or_default());
+        Workspace { directory: self.path().to_owned(), mask }
     }
 }
 
@@ -172,8 +214,12 @@ mod tests {
         }
     }
 
+    fn mask() -> Mask {
+        Mask::new(crate::secret::Secret::parse("sk-TESTKEY-1").unwrap())
+    }
+
     fn execute(name: &str, arguments: &str) -> Output {
-        let mut toolbox = Toolbox::of(vec![Box::new(Greet)]);
+        let mut toolbox = Toolbox::of(vec![Box::new(Greet)], mask());
         toolbox.execute(&ToolCall::new("1", name, arguments), Deadline::NONE)
     }
 
@@ -197,10 +243,29 @@ mod tests {
     }
 
     #[test]
+    fn no_secret_and_no_nul_character_gets_out() {
+        let output = execute("greet", r#"{"name":"sk-TESTKEY-1\u0000"}"#);
+        assert_eq!(output.text, "Hello, [api key]\u{2400}!\n[1 NUL bytes are shown as U+2400]");
+        // An error whose summary ends within the key.
+        let folder = crate::file::tests::Folder::new();
+        let mut toolbox = Toolbox::new(folder.path(), None, &mask());
+        let path = format!("{}sk-TESTKEY-1", "x".repeat(SUMMARY - 12));
+        let arguments = format!("{{\"path\":\"{path}\"}}");
+        let call = ToolCall::new("1", "read_file", arguments);
+        let output = toolbox.execute(&call, Deadline::NONE);
+        assert!(!output.summary.contains("sk-"), "{output:?}");
+        let call = ToolCall::new("1", "write_file", r#"{"path":"a\u0000b","content":""}"#);
+        let output = toolbox.execute(&call, Deadline::NONE);
+        let told = "error: a\u{2400}b: the path holds a NUL character";
+        assert_eq!(output.text, format!("{told}\n[1 NUL bytes are shown as U+2400]"));
+        assert_eq!(output.summary.replace("\\u{0}", "\u{2400}"), told);
+    }
+
+    #[test]
     fn the_tools_are_offered_in_a_fixed_order_and_few_words() {
         let directory = std::env::temp_dir();
         let shell = Shell::new(&directory, [], None, Arc::default());
-        let toolbox = Toolbox::new(&directory, shell);
+        let toolbox = Toolbox::new(&directory, shell, &Mask::default());
         let names: Vec<&str> = toolbox.definitions().iter().map(|tool| tool.name).collect();
         assert_eq!(names, ["shell", "read_file", "write_file", "edit_file"]);
         let mut bytes = 0;
@@ -212,7 +277,7 @@ mod tests {
         }
         // At the usual four bytes a token, half of what the system prompt and these may take.
         assert!(bytes <= 4 * 450, "{bytes} bytes");
-        let files = Toolbox::new(&directory, None);
+        let files = Toolbox::new(&directory, None, &Mask::default());
         assert_eq!(files.definitions(), &toolbox.definitions()[1..]);
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn run(
         reporter.warning(warning);
     }
     let mut provider = provider(options, start, inputs.env, secret, &mut reporter.mask)?;
-    let mut toolbox = Toolbox::new(&directory, shell);
+    let mut toolbox = Toolbox::new(&directory, shell, &reporter.mask);
     let mut session = session(options, start)?.with_mask(reporter.mask.clone());
     let mut agent = Agent {
         provider: provider.as_mut(),

@@ -2,12 +2,14 @@
 //!
 //! The start and the end are kept, and the end gets more: that is where compilers and tests say
 //! what came of it. Bytes become text as they come in, so that the bound holds for what is shown
-//! (a byte that is not UTF-8 grows to three) and every cut falls between characters. The cost of
-//! a chunk depends on the chunk, not on what came before.
+//! (a byte that is not UTF-8 grows to three) and every cut falls between characters, or between
+//! lines where one ends nearby. Secrets are masked before anything is cut: a piece of one would
+//! not be known for what it is. The cost of a chunk depends on the chunk, not on what came before.
 //!
 //! Not here yet: the whole output in a temporary file. [`Capture::push`] sees every byte once and
 //! in order, which is all that takes.
 
+use crate::secret::Mask;
 use crate::text;
 
 /// Most bytes of the start.
@@ -15,12 +17,18 @@ const HEAD: usize = 8 * 1024;
 /// Most bytes of the end. With the start this leaves room within 32 KB for what is said of it.
 const TAIL: usize = 23 * 1024;
 
+/// How far from a cut the end of a line is looked for, to cut there.
+const LINE: usize = 1024;
+/// Stands where a line is cut.
+const ELLIPSIS: &str = "...";
+
 /// What was written, as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The start; all of it when it is short.
+    /// The start; all of it when it is short. It ends in `...` where it is cut within a line.
     pub head: String,
-    /// What follows the start, or the end of it.
+    /// What follows the start, or the end of it. It starts with `...` where it is cut within a
+    /// line.
     pub tail: String,
     /// Bytes left out between the two, counted as they would have been shown.
     pub omitted: u64,
@@ -33,6 +41,9 @@ pub struct Captured {
 /// Takes output in as it comes.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
+    mask: Mask,
+    /// Text that may be the start of a secret.
+    open: String,
     head: String,
     /// Twice [`TAIL`] at most, so that the front has to be moved out only now and then.
     tail: String,
@@ -47,8 +58,9 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    pub(super) fn new() -> Capture {
-        Capture::default()
+    /// Takes in what is written, with the secrets of `mask` masked.
+    pub(super) fn new(mask: Mask) -> Capture {
+        Capture { mask, ..Capture::default() }
     }
 
     pub(super) fn push(&mut self, chunk: &[u8]) {
@@ -65,9 +77,34 @@ impl Capture {
             // The rest of the character never came.
             self.replace(self.cut.len());
         }
+        let open = std::mem::take(&mut self.open);
+        self.keep(&open);
         self.trim_tail();
+        if self.omitted > 0 {
+            self.cut_at_lines();
+        }
         let Capture { head, tail, omitted, replaced, nuls, .. } = self;
         Captured { head, tail, omitted, replaced, nuls }
+    }
+
+    /// Cuts what is kept back to whole lines, or marks the cuts.
+    fn cut_at_lines(&mut self) {
+        let near = self.head.len() - text::tail(&self.head, LINE).len();
+        match self.head[near..].rfind('\n') {
+            Some(newline) => {
+                let end = near + newline + 1;
+                self.omitted += (self.head.len() - end) as u64;
+                self.head.truncate(end);
+            }
+            None => self.head.push_str(ELLIPSIS),
+        }
+        match text::head(&self.tail, LINE).find('\n') {
+            Some(newline) => {
+                self.omitted += newline as u64 + 1;
+                self.tail.drain(..=newline);
+            }
+            None => self.tail.insert_str(0, ELLIPSIS),
+        }
     }
 
     fn push_bytes(&mut self, bytes: &[u8]) {
@@ -98,7 +135,17 @@ impl Capture {
         self.push_text(&text.replace('\0', "\u{2400}"));
     }
 
-    fn push_text(&mut self, mut text: &str) {
+    /// Masks secrets. What may be the start of one is held back until more is known.
+    fn push_text(&mut self, text: &str) {
+        self.open.push_str(text);
+        let open = std::mem::take(&mut self.open);
+        let masked = self.mask.text(&open);
+        let end = masked.len() - self.mask.open_end(masked.as_bytes());
+        self.keep(&masked[..end]);
+        self.open = masked[end..].to_owned();
+    }
+
+    fn keep(&mut self, mut text: &str) {
         if !self.head_is_full {
             let head = text::head(text, HEAD - self.head.len());
             self.head.push_str(head);
@@ -133,7 +180,7 @@ mod tests {
     use super::*;
 
     fn captured(chunks: &[&[u8]]) -> Captured {
-        let mut capture = Capture::new();
+        let mut capture = Capture::new(Mask::default());
         for chunk in chunks {
             capture.push(chunk);
         }
@@ -155,10 +202,51 @@ mod tests {
         for size in [1, 7, 4_096, 65_536, lines.len()] {
             let chunks: Vec<&[u8]> = lines.as_bytes().chunks(size).collect();
             let output = captured(&chunks);
-            assert_eq!(output.head, lines[..HEAD], "chunks of {size}");
-            assert_eq!(output.tail, lines[lines.len() - TAIL..], "chunks of {size}");
-            assert_eq!(output.omitted, (lines.len() - HEAD - TAIL) as u64, "chunks of {size}");
+            assert!(lines.starts_with(&output.head) && output.head.ends_with('\n'));
+            assert!(lines.ends_with(&format!("\n{}", output.tail)), "chunks of {size}");
+            let (head, tail) = (output.head.len(), output.tail.len());
+            assert!(head <= HEAD && head > HEAD - 10, "chunks of {size}: {head}");
+            assert!(tail <= TAIL && tail > TAIL - 10, "chunks of {size}: {tail}");
+            assert_eq!(output.omitted, (lines.len() - head - tail) as u64, "chunks of {size}");
         }
+    }
+
+    #[test]
+    fn a_cut_within_a_long_line_is_marked() {
+        let line = format!("{}\n", "x".repeat(100_000));
+        let output = captured(&[b"first\n", line.as_bytes(), b"last\n"]);
+        assert!(output.head.starts_with("first\nxxx") && output.head.ends_with("xxx..."));
+        assert!(output.tail.starts_with("...xxx") && output.tail.ends_with("xxx\nlast\n"));
+        let shown = output.head.len() + output.tail.len() - 2 * ELLIPSIS.len();
+        assert_eq!(output.omitted, (6 + line.len() + 5 - shown) as u64);
+    }
+
+    #[test]
+    fn a_secret_is_masked_wherever_chunks_and_cuts_fall() {
+        let key = "sk-TESTKEY-1";
+        let mask = Mask::new(crate::secret::Secret::parse(key).unwrap());
+        for fill in [0, HEAD - 20, HEAD - 5, HEAD - 1, HEAD] {
+            let text = format!("{}{key} {}{key}", "x".repeat(fill), "y".repeat(2 * (HEAD + TAIL)));
+            for size in [1, 5, 4_096, text.len()] {
+                for text in [&text[..], &text[..text.len() - 1], &text[..fill + key.len()]] {
+                    let mut capture = Capture::new(mask.clone());
+                    text.as_bytes().chunks(size).for_each(|chunk| capture.push(chunk));
+                    let Captured { head, tail, .. } = capture.finish();
+                    assert!(!head.contains("sk") && !tail.contains(key), "{fill} {size}");
+                }
+            }
+        }
+        // Where the end of what is kept begins within a secret.
+        for end in TAIL - 20..TAIL + 20 {
+            let mut capture = Capture::new(mask.clone());
+            capture.push("x".repeat(HEAD + TAIL).as_bytes());
+            capture.push(format!("{key}{}", "y".repeat(end)).as_bytes());
+            let tail = capture.finish().tail;
+            assert!(!tail.contains("KEY") && !tail.contains("-1"), "{end}");
+        }
+        let mut capture = Capture::new(mask);
+        capture.push(b"sk-TEST");
+        assert_eq!(capture.finish().head, "sk-TEST");
     }
 
     #[test]
@@ -166,14 +254,15 @@ mod tests {
         for byte in [0xff, 0] {
             let noise = vec![byte; 500_000];
             let output = captured(&[&noise, &noise]);
-            assert!(output.head.len() <= HEAD && output.tail.len() <= TAIL, "{byte}");
-            let shown = (output.head.len() + output.tail.len()) as u64;
+            let (head, tail) = (output.head.len() - 3, output.tail.len() - 3);
+            assert!(head <= HEAD && tail <= TAIL, "{byte}");
+            let shown = (head + tail) as u64;
             assert_eq!(shown + output.omitted, 3_000_000, "{byte}");
             assert_eq!(output.replaced + output.nuls, 1_000_000, "{byte}");
         }
         let smileys = "\u{1f642}".repeat(20_000);
         let output = captured(&[b"x", smileys.as_bytes()]);
-        assert!(output.tail.starts_with('\u{1f642}') && output.replaced == 0);
+        assert!(output.tail.starts_with("...\u{1f642}") && output.replaced == 0);
     }
 
     #[test]

@@ -8,11 +8,12 @@
 use std::error::Error;
 use std::io::{self, Read as _, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::file;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
+use crate::secret::Mask;
 use crate::text::{Lossy, head};
 use crate::time::Deadline;
 
@@ -20,7 +21,7 @@ use super::arguments::Arguments;
 use super::matches::{Endings, Needle, after, before};
 use super::read::number_line;
 use super::replace::Target;
-use super::{Output, Tool, ToolError};
+use super::{Output, Tool, ToolError, Workspace};
 
 /// The most bytes of a file that can be edited: it is read as a whole.
 const FILE_MAX: u64 = 256 * 1024 * 1024;
@@ -28,17 +29,9 @@ const FILE_MAX: u64 = 256 * 1024 * 1024;
 /// The most places that a result lists.
 const PLACES_MAX: usize = 20;
 
-/// The `edit_file` tool, for paths that start at a directory.
+/// The `edit_file` tool.
 #[derive(Debug)]
-pub(super) struct EditFile {
-    directory: PathBuf,
-}
-
-impl EditFile {
-    pub(super) fn new(directory: &Path) -> EditFile {
-        EditFile { directory: directory.to_owned() }
-    }
-}
+pub(super) struct EditFile(pub(super) Workspace);
 
 impl Tool for EditFile {
     fn definition(&self) -> ToolDefinition {
@@ -68,8 +61,8 @@ impl Tool for EditFile {
         let new = arguments.string("new_string")?;
         let all = arguments.optional_bool("replace_all")?.unwrap_or(false);
         let edit = || {
-            let path = file::resolve(&self.directory, &given)?;
-            edit(&path, &Change::new(&old, &new)?, all)
+            let path = file::resolve(&self.0.directory, &given)?;
+            edit(&path, &Change::new(&old, &new)?, all, &self.0.mask)
         };
         let edited = edit().map_err(|error| ToolError::new(format!("{given}: {error}")))?;
         let summary = edited.summary;
@@ -77,11 +70,16 @@ impl Tool for EditFile {
     }
 }
 
-fn edit(path: &Path, change: &Change<'_>, all: bool) -> Result<Output, Box<dyn Error>> {
+fn edit(
+    path: &Path,
+    change: &Change<'_>,
+    all: bool,
+    mask: &Mask,
+) -> Result<Output, Box<dyn Error>> {
     let target = Target::find(path)?;
     let file = read(path)?;
     let found = change.find(&file);
-    let Some(first) = &found.first else { return Err(not_found(&file, change).into()) };
+    let Some(first) = &found.first else { return Err(not_found(&file, change, mask).into()) };
     if found.count > 1 && !all {
         return Err(format!(
             "old_string stands there {} times, at {}; nothing was done. Add lines around it until \
@@ -99,7 +97,7 @@ fn edit(path: &Path, change: &Change<'_>, all: bool) -> Result<Output, Box<dyn E
         if found.count == 1 { "1 place".to_owned() } else { format!("{} places", found.count) };
     let in_place = if replaced.in_place { " (written in place)" } else { "" };
     let mut text = format!("{places}, at {}{in_place}\n", found.places());
-    show(&mut text, &file, first);
+    show(&mut text, &file, first, mask);
     Ok(Output::new(text, places))
 }
 
@@ -251,7 +249,7 @@ const AROUND: usize = 2;
 
 /// Shows the first place as it is now. Nothing is changed before it, so its line numbers are those
 /// of the old file.
-fn show(out: &mut String, file: &[u8], splice: &Splice<'_>) {
+fn show(out: &mut String, file: &[u8], splice: &Splice<'_>, mask: &Mask) {
     let Range { start: at, end } = splice.range;
     let is_newline = |byte: &u8| *byte == b'\n';
     let lines_above = file[..at].rsplitn(AROUND + 2, is_newline).take(AROUND + 1);
@@ -262,14 +260,14 @@ fn show(out: &mut String, file: &[u8], splice: &Splice<'_>) {
     let lines_below = file[end..].splitn(AROUND + 2, is_newline).take(AROUND + 1);
     let below = lines_below.map(|line| line.len() + 1).sum::<usize>() - 1;
 
-    let mut now = Vec::new();
-    if above > BEFORE_MAX {
-        now.extend_from_slice(b"... ");
-    }
-    now.extend_from_slice(&file[from..at]);
+    let mut now = file[from..at].to_vec();
     now.extend_from_slice(splice.text);
     now.extend_from_slice(&file[end..end + below]);
     let number = 1 + newlines(&file[..from]);
+    if above > BEFORE_MAX {
+        now.splice(..mask.open_start(&now), *b"... ");
+    }
+    let now = mask.bytes(now);
     let now = now.strip_suffix(b"\n").unwrap_or(&now);
     let mut lines = now.split(is_newline).zip(number..);
     for (line, number) in lines.by_ref().take(SHOWN_MAX) {
@@ -286,10 +284,10 @@ fn show(out: &mut String, file: &[u8], splice: &Splice<'_>) {
 const COMPARED_MAX: usize = 20;
 
 /// Says that old_string stands nowhere, and where something like it stands.
-fn not_found(file: &[u8], change: &Change<'_>) -> String {
+fn not_found(file: &[u8], change: &Change<'_>, mask: &Mask) -> String {
     let hint = if file.is_empty() {
         "the file is empty".to_owned()
-    } else if let Some(difference) = nearest(file, change.text) {
+    } else if let Some(difference) = nearest(file, change.text, mask) {
         difference
     } else if change.old.is_literal() {
         "it holds carriage returns, and then every line ending must match; without them LF \
@@ -306,7 +304,7 @@ const QUOTED_MAX: usize = 200;
 
 /// The first difference between old_string and the lines that are most like it, when lines are
 /// compared without the white space around them.
-fn nearest(file: &[u8], old: &str) -> Option<String> {
+fn nearest(file: &[u8], old: &str, mask: &Mask) -> Option<String> {
     let is_newline = |byte: &u8| *byte == b'\n';
     let is_alike = |(a, b): &(&[u8], &[u8])| a.trim_ascii() == b.trim_ascii();
     let wanted: Vec<&[u8]> = old
@@ -331,7 +329,7 @@ fn nearest(file: &[u8], old: &str) -> Option<String> {
     if longest == 0 {
         return None;
     }
-    let quote = |line: &[u8]| format!("{:?}", head(&Lossy::new(line).text, QUOTED_MAX));
+    let quote = |line: &[u8]| format!("{:?}", head(&mask.text(&Lossy::new(line).text), QUOTED_MAX));
     let mut lines = file.split(is_newline).skip(best);
     for (wanted, number) in wanted.iter().zip(best + 1..) {
         let Some(line) = lines.next() else {
@@ -358,7 +356,7 @@ mod tests {
             serde_json::to_string(new).unwrap()
         );
         Arguments::parse(&arguments)
-            .and_then(|arguments| EditFile::new(folder.path()).run(arguments, Deadline::NONE))
+            .and_then(|arguments| EditFile(folder.workspace()).run(arguments, Deadline::NONE))
             .unwrap_or_else(Output::from)
             .text
     }
@@ -519,6 +517,24 @@ mod tests {
         let text = call(&folder, "old", "new", false);
         assert!(text.contains("     1\t... \u{1f642}") && text.contains("newyyy"), "{text}");
         assert!(text.ends_with(" bytes of this line left out]\n") && text.len() < 1_200, "{text}");
+    }
+
+    #[test]
+    fn a_key_is_masked_before_anything_is_cut() {
+        let folder = Folder::new();
+        let key = "sk-TESTKEY-1";
+        for fill in [BEFORE_MAX - 15, BEFORE_MAX - 11, BEFORE_MAX - 6, BEFORE_MAX - 1] {
+            let file = format!("{}{key}{}old", "y".repeat(1_000), "x".repeat(fill));
+            folder.write("f", file);
+            let text = call(&folder, "old", "new", false);
+            assert!(!text.contains("-1x") && text.contains("xnew"), "{fill}: {text}");
+        }
+        for fill in [SHOWN_LINE_MAX - 15, SHOWN_LINE_MAX - 6, QUOTED_MAX - 15, QUOTED_MAX - 6] {
+            folder.write("f", format!("old\n{}{key}\n", "x".repeat(fill)));
+            assert!(!call(&folder, "old", "new", false).contains("sk-"), "{fill}");
+            let wanted = format!("new\n  {}{key}", "x".repeat(fill));
+            assert!(!call(&folder, &wanted, "", false).contains("sk-"), "{fill}");
+        }
     }
 
     #[cfg(unix)]

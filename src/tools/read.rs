@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::file;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
+use crate::secret::Mask;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
-use super::{Output, Tool, ToolError};
+use super::{Output, Tool, ToolError, Workspace};
 
 /// The most lines or names in one result.
 const LINES_MAX: u64 = 2_000;
@@ -29,17 +30,9 @@ const LINE_MAX: usize = 2_000;
 /// A NUL byte in so many bytes at the start makes a file binary.
 const HEAD: usize = 8 * 1024;
 
-/// The `read_file` tool, for paths that start at a directory.
+/// The `read_file` tool.
 #[derive(Debug)]
-pub(super) struct ReadFile {
-    directory: PathBuf,
-}
-
-impl ReadFile {
-    pub(super) fn new(directory: &Path) -> ReadFile {
-        ReadFile { directory: directory.to_owned() }
-    }
-}
+pub(super) struct ReadFile(pub(super) Workspace);
 
 impl Tool for ReadFile {
     fn definition(&self) -> ToolDefinition {
@@ -72,9 +65,9 @@ impl Tool for ReadFile {
         let first = arguments.optional_u64("offset")?.unwrap_or(1).max(1);
         let limit = arguments.optional_u64("limit")?.unwrap_or(LINES_MAX).clamp(1, LINES_MAX);
         let read = || {
-            let path = file::resolve(&self.directory, &given)?;
+            let path = file::resolve(&self.0.directory, &given)?;
             match file::open(&path) {
-                Ok((file, _)) => show_file(file, first, limit, deadline),
+                Ok((file, _)) => show_file(file, first, limit, &self.0.mask, deadline),
                 Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
                     show_directory(&path, deadline)
                 }
@@ -85,7 +78,13 @@ impl Tool for ReadFile {
     }
 }
 
-fn show_file(file: File, first: u64, limit: u64, deadline: Deadline) -> io::Result<Output> {
+fn show_file(
+    file: File,
+    first: u64,
+    limit: u64,
+    mask: &Mask,
+    deadline: Deadline,
+) -> io::Result<Output> {
     let mut reader = BufReader::with_capacity(64 * 1024, file);
     let head = reader.fill_buf()?;
     if head.is_empty() {
@@ -107,7 +106,7 @@ fn show_file(file: File, first: u64, limit: u64, deadline: Deadline) -> io::Resu
         let wanted = number + 1 >= first;
         let Some(line) = next_line(&mut reader, wanted, deadline)? else { break };
         number += 1;
-        if wanted && !page.add(number, &line) {
+        if wanted && !page.add(number, &line.masked(mask)) {
             page.more = true;
             break;
         }
@@ -129,6 +128,20 @@ struct Line {
     /// Bytes in all.
     bytes: u64,
     ending: Ending,
+}
+
+impl Line {
+    /// The line with its secrets masked, and without what may be the start of one that goes on
+    /// behind the head.
+    fn masked(self, mask: &Mask) -> Line {
+        let behind = self.bytes - self.head.len() as u64;
+        let mut head = mask.bytes(self.head);
+        let bytes = head.len() as u64 + behind;
+        if behind > 0 {
+            head.truncate(head.len() - mask.open_end(&head));
+        }
+        Line { head, bytes, ..self }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -376,7 +389,7 @@ mod tests {
 
     fn read(folder: &Folder, arguments: &str) -> Output {
         Arguments::parse(arguments)
-            .and_then(|arguments| ReadFile::new(folder.path()).run(arguments, Deadline::NONE))
+            .and_then(|arguments| ReadFile(folder.workspace()).run(arguments, Deadline::NONE))
             .unwrap_or_else(Output::from)
     }
 
@@ -488,6 +501,27 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_masked_before_its_line_is_cut() {
+        let folder = Folder::new();
+        let key = "sk-TESTKEY-1";
+        for fill in [LINE_MAX - 20, LINE_MAX - 6, LINE_MAX] {
+            for filling in ["x", "\u{1f642}"] {
+                folder.write("f", format!("{}{key}{key}", filling.repeat(fill)));
+                let text = read(&folder, r#"{"path":"f"}"#).text;
+                assert!(!text.contains("sk-"), "{fill}");
+            }
+        }
+        // Where so much is masked that all that is held of the line is shown.
+        let key = format!("sk-{}", "KEY".repeat(20));
+        folder.write("f", key.repeat(1_000));
+        let secret = crate::secret::Secret::parse(&key).unwrap();
+        let workspace = Workspace { mask: Mask::new(secret), ..folder.workspace() };
+        let arguments = Arguments::parse(r#"{"path":"f"}"#).unwrap();
+        let text = ReadFile(workspace).run(arguments, Deadline::NONE).unwrap().text;
+        assert!(text.contains("[api key] [") && !text.contains("sk-"), "{text}");
+    }
+
+    #[test]
     fn a_directory_is_listed_in_order() {
         let folder = Folder::new();
         folder.write("b.txt", "");
@@ -546,7 +580,7 @@ mod tests {
         file.set_len(1 << 40).unwrap();
         let arguments = Arguments::parse(r#"{"path":"f"}"#).unwrap();
         let over = Deadline::after(Some(std::time::Duration::ZERO));
-        let error = ReadFile::new(folder.path()).run(arguments, over).unwrap_err();
+        let error = ReadFile(folder.workspace()).run(arguments, over).unwrap_err();
         assert_eq!(error.to_string(), "f: the run's time was over");
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::json::Json;
 use crate::process::{self, Captured, Ended, How, Limits, Processes, Spec};
 use crate::provider::ToolDefinition;
+use crate::secret::Mask;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
@@ -27,6 +28,7 @@ pub struct Shell {
     environment: Vec<(OsString, OsString)>,
     timeout: Option<Duration>,
     processes: Arc<Processes>,
+    mask: Mask,
 }
 
 /// A command that was run.
@@ -65,7 +67,13 @@ impl Shell {
             environment: environment(inherited.into_iter().collect(), directory),
             timeout,
             processes,
+            mask: Mask::default(),
         })
+    }
+
+    /// Masks these secrets in what commands print, before any of it is cut.
+    pub fn with_mask(self, mask: Mask) -> Shell {
+        Shell { mask, ..self }
     }
 
     /// Runs a command for at most `timeout`, or else the usual limit; never for more than 10 times
@@ -84,7 +92,12 @@ impl Shell {
             return Err("the command was not started: the run's time is over".to_owned());
         }
         let limits = self.limits(timeout, deadline);
-        let spec = Spec { command, directory: &self.directory, environment: &self.environment };
+        let spec = Spec {
+            command,
+            directory: &self.directory,
+            environment: &self.environment,
+            mask: &self.mask,
+        };
         let ended = self.processes.run(&spec, limits).map_err(|error| self.explain(&error))?;
         let summary = status(&ended, limits);
         let text = render(&ended, &summary);
@@ -217,8 +230,10 @@ fn render(ended: &Ended, status: &str) -> String {
     if *nuls > 0 {
         note(&mut text, format_args!("{nuls} NUL bytes are shown as U+2400"));
     }
-    if ended.still_held {
-        note(&mut text, format_args!("a background process still holds the output"));
+    if ended.still_running || ended.still_held {
+        let lost = "; what it prints from now on is lost (start it with >FILE 2>&1 to keep it)";
+        let lost = if ended.still_held { lost } else { "" };
+        note(&mut text, format_args!("a background process is still running{lost}"));
     }
     // The last note ends the text, not a line.
     text.pop();
@@ -369,7 +384,13 @@ mod tests {
     fn a_background_process_is_told() {
         check(
             "sleep 300 & echo ok",
-            "ok\n[exit 0]\n[a background process still holds the output]",
+            "ok\n[exit 0]\n[a background process is still running; what it prints from now on is \
+             lost (start it with >FILE 2>&1 to keep it)]",
+            "exit 0",
+        );
+        check(
+            "sleep 300 >/dev/null 2>&1 & echo ok",
+            "ok\n[exit 0]\n[a background process is still running]",
             "exit 0",
         );
     }

@@ -1,7 +1,5 @@
 //! The `write_file` tool: a file gets new content as a whole.
 
-use std::path::{Path, PathBuf};
-
 use crate::file;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
@@ -9,19 +7,11 @@ use crate::time::Deadline;
 
 use super::arguments::Arguments;
 use super::replace::Target;
-use super::{Output, Tool, ToolError};
+use super::{Output, Tool, ToolError, Workspace};
 
-/// The `write_file` tool, for paths that start at a directory.
+/// The `write_file` tool.
 #[derive(Debug)]
-pub(super) struct WriteFile {
-    directory: PathBuf,
-}
-
-impl WriteFile {
-    pub(super) fn new(directory: &Path) -> WriteFile {
-        WriteFile { directory: directory.to_owned() }
-    }
-}
+pub(super) struct WriteFile(pub(super) Workspace);
 
 impl Tool for WriteFile {
     fn definition(&self) -> ToolDefinition {
@@ -47,7 +37,7 @@ impl Tool for WriteFile {
         let given = arguments.string("path")?;
         let content = arguments.string("content")?;
         let write = || {
-            let target = Target::find(&file::resolve(&self.directory, &given)?)?;
+            let target = Target::find(&file::resolve(&self.0.directory, &given)?)?;
             let replaced = target.replace(&|out| out.write_all(content.as_bytes()))?;
             let bytes = replaced.bytes;
             let text = match target.existing() {
@@ -77,7 +67,7 @@ mod tests {
             serde_json::to_string(content).unwrap()
         );
         Arguments::parse(&arguments)
-            .and_then(|arguments| WriteFile::new(folder.path()).run(arguments, Deadline::NONE))
+            .and_then(|arguments| WriteFile(folder.workspace()).run(arguments, Deadline::NONE))
             .unwrap_or_else(Output::from)
             .text
     }
