@@ -40,6 +40,29 @@ pub struct Finished {
     pub output: Output,
 }
 
+/// What a time limit comes from, and so what the model can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    /// The usual, or what was asked for: there may be more.
+    Command,
+    /// The most that can be asked for.
+    Most,
+    /// The end of the run.
+    Run,
+}
+
+impl Bound {
+    fn advice(self) -> &'static str {
+        match self {
+            Bound::Command => {
+                "set timeout to allow more, or run it in the background with output to a file"
+            }
+            Bound::Most => "timeout can't be more; run it in the background with output to a file",
+            Bound::Run => "the run's time is nearly over",
+        }
+    }
+}
+
 /// The model may ask for so many times the usual time limit.
 const TIMEOUT_FACTOR: u32 = 10;
 
@@ -91,7 +114,7 @@ impl Shell {
         if deadline.has_passed() {
             return Err("the command was not started: the run's time is over".to_owned());
         }
-        let limits = self.limits(timeout, deadline);
+        let (limits, bound) = self.limits(timeout, deadline);
         let spec = Spec {
             command,
             directory: &self.directory,
@@ -100,21 +123,25 @@ impl Shell {
         };
         let ended = self.processes.run(&spec, limits).map_err(|error| self.explain(&error))?;
         let summary = status(&ended, limits);
-        let text = render(&ended, &summary);
+        let text = render(&ended, &summary, bound);
         Ok(Finished { success: ended.how == How::Exited(0), output: Output { text, summary } })
     }
 
     /// The grace lies within the deadline, and takes no more than a tenth of what is left.
-    fn limits(&self, timeout: Option<Duration>, deadline: Deadline) -> Limits {
+    fn limits(&self, timeout: Option<Duration>, deadline: Deadline) -> (Limits, Bound) {
         let most = self.timeout.map(|usual| usual.saturating_mul(TIMEOUT_FACTOR));
-        let timeout = match (timeout, most) {
-            (Some(timeout), Some(most)) => Some(timeout.min(most)),
-            (timeout, _) => timeout.or(self.timeout),
+        let (timeout, bound) = match (timeout, most) {
+            (Some(timeout), Some(most)) if timeout >= most => (Some(most), Bound::Most),
+            _ => (timeout.or(self.timeout), Bound::Command),
         };
         let remaining = deadline.remaining();
         let grace = remaining.map_or(GRACE, |remaining| GRACE.min(remaining / 10));
-        let remaining = remaining.map(|remaining| remaining - grace);
-        Limits { time: remaining.into_iter().chain(timeout).min(), grace }
+        match remaining.map(|remaining| remaining - grace) {
+            Some(left) if timeout.is_none_or(|timeout| left < timeout) => {
+                (Limits { time: Some(left), grace }, Bound::Run)
+            }
+            _ => (Limits { time: timeout, grace }, bound),
+        }
     }
 
     /// Why a command could not be started: the system gives one error for several causes.
@@ -163,17 +190,7 @@ impl Tool for Shell {
         ToolDefinition {
             name: "shell",
             description: DESCRIPTION,
-            parameters: Json::from_static(
-                r#"{
-                    "type": "object",
-                    "properties": {
-                        "command": {"type": "string"},
-                        "timeout": {"type": "integer", "description": "Seconds"}
-                    },
-                    "required": ["command"],
-                    "additionalProperties": false
-                }"#,
-            ),
+            parameters: parameters(self.timeout),
         }
     }
 
@@ -189,6 +206,25 @@ impl Tool for Shell {
         let finished = Shell::run(self, &command, timeout, deadline).map_err(ToolError::new)?;
         Ok(finished.output)
     }
+}
+
+const PARAMETERS: &str = r#"{
+    "type": "object",
+    "properties": {
+        "command": {"type": "string"},
+        "timeout": {"type": "integer", "description": "Seconds"}
+    },
+    "required": ["command"],
+    "additionalProperties": false
+}"#;
+
+/// The parameters, with the usual time limit where there is one.
+fn parameters(timeout: Option<Duration>) -> Json {
+    let Some(timeout) = timeout else { return Json::from_static(PARAMETERS) };
+    let seconds = format!("Seconds; default {}", timeout.as_secs());
+    let told = PARAMETERS.replace("Seconds", &seconds);
+    // A number more in a string leaves it JSON.
+    serde_json::from_str(&told).map_or_else(|_| Json::from_static(PARAMETERS), Json::from_raw)
 }
 
 #[cfg(not(windows))]
@@ -213,7 +249,7 @@ fn status(ended: &Ended, limits: Limits) -> String {
 }
 
 /// The output, and behind it in brackets how the command ended and what else is to be known.
-fn render(ended: &Ended, status: &str) -> String {
+fn render(ended: &Ended, status: &str, bound: Bound) -> String {
     let Captured { head, tail, omitted, replaced, nuls } = &ended.output;
     let mut text = head.clone();
     if *omitted > 0 {
@@ -222,8 +258,13 @@ fn render(ended: &Ended, status: &str) -> String {
     }
     text.push_str(tail);
     end_line(&mut text);
-    let killed = if ended.how == How::TimedOut { "; killed" } else { "" };
-    note(&mut text, format_args!("{status}{killed}"));
+    let nothing = if text.is_empty() { "no output; " } else { "" };
+    match ended.how {
+        How::TimedOut => {
+            note(&mut text, format_args!("{nothing}{status}; killed; {}", bound.advice()));
+        }
+        _ => note(&mut text, format_args!("{nothing}{status}")),
+    }
     if *replaced > 0 {
         note(&mut text, format_args!("{replaced} bytes were not UTF-8 and are shown as U+FFFD"));
     }
@@ -335,7 +376,14 @@ mod tests {
     #[track_caller]
     fn shell(directory: &Directory, timeout: Option<Duration>) -> Shell {
         let path = ("PATH", "/usr/local/bin:/usr/bin:/bin");
-        let inherited = variables(&[path, ("UNCUT_API_KEY", "sk-TESTKEY-1"), ("PAGER", "less")]);
+        let inherited = [
+            path,
+            ("UNCUT_API_KEY", "sk-TESTKEY-1"),
+            ("UNCUT_API_KEY_FILE", "/TESTKEY-2"),
+            ("OPENAI_API_KEY", "sk-TESTKEY-3"),
+            ("PAGER", "less"),
+        ];
+        let inherited = variables(&inherited);
         Shell::new(&directory.0, inherited, timeout, Arc::default()).unwrap()
     }
 
@@ -356,9 +404,9 @@ mod tests {
     fn the_status_stands_behind_the_output() {
         check("echo hi", "hi\n[exit 0]", "exit 0");
         check("printf hi", "hi\n[exit 0]", "exit 0");
-        check("true", "[exit 0]", "exit 0");
+        check("true", "[no output; exit 0]", "exit 0");
         check("echo out; echo err >&2; exit 101", "out\nerr\n[exit 101]", "exit 101");
-        check("kill -SEGV $$", "[killed by SIGSEGV]", "killed by SIGSEGV");
+        check("kill -SEGV $$", "[no output; killed by SIGSEGV]", "killed by SIGSEGV");
     }
 
     #[test]
@@ -401,8 +449,36 @@ mod tests {
         let shell = shell(&directory, Some(Duration::from_secs(60)));
         let second = Some(Duration::from_secs(1));
         let finished = shell.run("echo begun; sleep 300", second, Deadline::NONE).unwrap();
-        let output = Output::new("begun\n[timed out after 1s; killed]", "timed out after 1s");
+        let text = "begun\n[timed out after 1s; killed; set timeout to allow more, or run it in \
+                    the background with output to a file]";
+        let output = Output::new(text, "timed out after 1s");
         assert_eq!(finished, Finished { success: false, output });
+    }
+
+    #[test]
+    fn a_limit_that_can_not_be_raised_is_told() {
+        let directory = Directory::new();
+        let shell = shell(&directory, Some(Duration::from_millis(100)));
+        let hour = Some(Duration::from_secs(3_600));
+        let text = shell.run("sleep 300", hour, Deadline::NONE).unwrap().output.text;
+        let told = "[no output; timed out after 1s; killed; timeout can't be more; run it in the \
+                    background with output to a file]";
+        assert_eq!(text, told);
+        let soon = Deadline::after(Some(Duration::from_millis(50)));
+        let text = shell.run("sleep 300", None, soon).unwrap().output.text;
+        assert!(text.ends_with("; killed; the run's time is nearly over]"), "{text}");
+    }
+
+    #[test]
+    fn the_usual_limit_is_told_with_the_parameters() {
+        let directory = Directory::new();
+        let parameters = |timeout| {
+            let parameters = Tool::definition(&shell(&directory, timeout)).parameters;
+            parameters.as_str().to_owned()
+        };
+        let usual = parameters(Some(Duration::from_secs(120)));
+        assert!(usual.contains("\"description\":\"Seconds; default 120\""), "{usual}");
+        assert!(parameters(None).contains("\"description\":\"Seconds\""));
     }
 
     #[test]
@@ -414,14 +490,16 @@ mod tests {
             let deadline = Deadline::after(remaining.map(seconds));
             shell(&directory, usual).limits(wanted.map(seconds), deadline)
         };
-        assert_eq!(limits(120, None, None), Limits { time: Some(seconds(120)), grace: GRACE });
-        assert_eq!(limits(120, Some(600), None).time, Some(seconds(600)));
-        assert_eq!(limits(120, Some(100_000), None).time, Some(seconds(1_200)));
-        assert_eq!(limits(0, None, None).time, None);
-        assert_eq!(limits(0, Some(100_000), None).time, Some(seconds(100_000)));
-        assert_eq!(limits(120, Some(5), Some(3_600)).time, Some(seconds(5)));
+        let limit = |time: Option<u64>| Limits { time: time.map(seconds), grace: GRACE };
+        assert_eq!(limits(120, None, None), (limit(Some(120)), Bound::Command));
+        assert_eq!(limits(120, Some(600), None), (limit(Some(600)), Bound::Command));
+        assert_eq!(limits(120, Some(1_200), None), (limit(Some(1_200)), Bound::Most));
+        assert_eq!(limits(120, Some(100_000), None), (limit(Some(1_200)), Bound::Most));
+        assert_eq!(limits(0, None, None), (limit(None), Bound::Command));
+        assert_eq!(limits(0, Some(100_000), None), (limit(Some(100_000)), Bound::Command));
+        assert_eq!(limits(120, Some(5), Some(3_600)), (limit(Some(5)), Bound::Command));
         // The end comes before the deadline, so that nothing runs on past it.
-        let Limits { time: Some(time), grace } = limits(0, None, Some(10)) else {
+        let (Limits { time: Some(time), grace }, Bound::Run) = limits(0, None, Some(10)) else {
             panic!("no limit");
         };
         assert!(time + grace <= seconds(10) && time >= seconds(8) && grace <= seconds(1));
