@@ -24,6 +24,45 @@ pub fn resolve(directory: &Path, given: &str) -> io::Result<PathBuf> {
     Ok(directory.join(given))
 }
 
+/// The most links that are followed one after another, as many as Linux follows.
+const LINKS_MAX: usize = 40;
+
+/// Where `path` leads, through symbolic links at its end. Those before it are the system's to
+/// follow.
+///
+/// # Errors
+///
+/// The links don't end, or they lead to an open file of a process, as those of `/dev/stdout` do:
+/// what is read there is gone for who it is for, and what is written gets mixed up with theirs.
+pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        // Not a link, or nothing at all.
+        let Ok(target) = fs::read_link(&path) else { return Ok(path) };
+        if is_descriptor(&path) {
+            let message = "it is an open stream of a process (of uncut itself, where it is \
+                           /dev/stdin, /dev/stdout or the like), not a file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        path = directory_of(&path).join(target);
+    }
+    Err(io::Error::other("too many symbolic links, one after another"))
+}
+
+/// Whether a link is one of those that Linux shows for the open files of a process.
+fn is_descriptor(link: &Path) -> bool {
+    let directory = directory_of(link).canonicalize();
+    directory.is_ok_and(|directory| directory.starts_with("/proc") && directory.ends_with("fd"))
+}
+
+/// The directory of a path; the current one where the path is a bare name.
+pub fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// Opens a regular file for reading, without ever blocking.
 ///
 /// # Errors
@@ -161,6 +200,29 @@ pub(crate) mod tests {
         make_fifo(&path);
         let fifo = open(&path).unwrap_err();
         assert_eq!(fifo.to_string(), "it is a FIFO, not a regular file");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn links_lead_on_but_not_to_an_open_file_of_a_process() {
+        use std::os::fd::AsRawFd as _;
+        use std::os::unix::fs::symlink;
+        let folder = Folder::new();
+        let path = folder.write("f", "");
+        symlink("f", folder.path().join("link")).unwrap();
+        assert_eq!(follow_links(&folder.path().join("link")).unwrap(), path);
+        let file = File::open(&path).unwrap();
+        let descriptor = file.as_raw_fd();
+        symlink(format!("/dev/fd/{descriptor}"), folder.path().join("stream")).unwrap();
+        for path in [
+            folder.path().join("stream"),
+            format!("/proc/self/fd/{descriptor}").into(),
+            format!("/proc/{}/fd/{descriptor}", std::process::id()).into(),
+            "/dev/stdout".into(),
+        ] {
+            let error = follow_links(&path).unwrap_err().to_string();
+            assert!(error.starts_with("it is an open stream of a process"), "{error}");
+        }
     }
 
     #[cfg(unix)]

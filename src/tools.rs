@@ -6,6 +6,7 @@
 
 mod arguments;
 mod edit;
+mod lines;
 mod matches;
 mod read;
 mod replace;
@@ -72,6 +73,8 @@ trait Tool {
 struct Workspace {
     /// Where relative paths start.
     directory: PathBuf,
+    /// Whether there is a shell that the model can be told to use.
+    has_shell: bool,
     /// What is masked in everything that is cut.
     mask: Mask,
 }
@@ -115,7 +118,11 @@ impl Toolbox {
     /// The tools, working in `directory`; those for files only where there is no shell. What they
     /// tell has the secrets of `mask` masked, before any of it is cut.
     pub fn new(directory: &Path, shell: Option<Shell>, mask: &Mask) -> Toolbox {
-        let workspace = Workspace { directory: directory.to_owned(), mask: mask.clone() };
+        let workspace = Workspace {
+            directory: directory.to_owned(),
+            has_shell: shell.is_some(),
+            mask: mask.clone(),
+        };
         let mut tools: Vec<Box<dyn Tool>> = Vec::new();
         if let Some(shell) = shell {
             tools.push(Box::new(shell.with_mask(mask.clone())));
@@ -188,7 +195,7 @@ impl crate::file::tests::Folder {
     /// The folder for a tool, on a machine with a shell and for a run with a key.
     fn workspace(&self) -> Workspace {
         let mask = Mask::new(crate::secret::Secret::parse("sk-TESTKEY-1").unwrap_or_default());
-        Workspace { directory: self.path().to_owned(), mask }
+        Workspace { directory: self.path().to_owned(), has_shell: true, mask }
     }
 }
 

@@ -18,8 +18,8 @@ use crate::text::{Lossy, head};
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
+use super::lines::number_line;
 use super::matches::{Endings, Needle, after, before};
-use super::read::number_line;
 use super::replace::Target;
 use super::{Output, Tool, ToolError, Workspace};
 

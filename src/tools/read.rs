@@ -4,7 +4,6 @@
 //! the same memory. Whatever is not shown is told, with what to do to see it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -12,10 +11,10 @@ use std::path::Path;
 use crate::file;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
-use crate::secret::Mask;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
+use super::lines::{Ending, LINE_MAX, Line, check, next_line, number_line};
 use super::{Output, Tool, ToolError, Workspace};
 
 /// The most lines or names in one result.
@@ -23,9 +22,6 @@ const LINES_MAX: u64 = 2_000;
 
 /// The most bytes of lines or names in one result; the notes around them come on top.
 const BYTES_MAX: usize = 50 * 1024;
-
-/// The most characters of one line.
-const LINE_MAX: usize = 2_000;
 
 /// A NUL byte in so many bytes at the start makes a file binary.
 const HEAD: usize = 8 * 1024;
@@ -63,13 +59,16 @@ impl Tool for ReadFile {
     ) -> Result<Output, ToolError> {
         let given = arguments.string("path")?;
         let first = arguments.optional_u64("offset")?.unwrap_or(1).max(1);
-        let limit = arguments.optional_u64("limit")?.unwrap_or(LINES_MAX).clamp(1, LINES_MAX);
+        let limit = arguments.optional_u64("limit")?.unwrap_or(LINES_MAX).min(LINES_MAX);
+        // Models that fill in every argument mean "the usual one" by 0.
+        let limit = if limit == 0 { LINES_MAX } else { limit };
         let read = || {
             let path = file::resolve(&self.0.directory, &given)?;
+            file::follow_links(&path)?;
             match file::open(&path) {
-                Ok((file, _)) => show_file(file, first, limit, &self.0.mask, deadline),
+                Ok((file, _)) => self.show_file(&given, file, first, limit, deadline),
                 Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
-                    show_directory(&path, deadline)
+                    self.show_directory(&path, deadline)
                 }
                 Err(error) => Err(error),
             }
@@ -78,125 +77,133 @@ impl Tool for ReadFile {
     }
 }
 
-fn show_file(
-    file: File,
-    first: u64,
-    limit: u64,
-    mask: &Mask,
-    deadline: Deadline,
-) -> io::Result<Output> {
-    let mut reader = BufReader::with_capacity(64 * 1024, file);
-    let head = reader.fill_buf()?;
-    if head.is_empty() {
-        return Ok(Output::new("[the file is empty]", "empty"));
-    }
-    if let Some(offset) = head[..head.len().min(HEAD)].iter().position(|&byte| byte == 0) {
-        let text = format!(
-            "[a binary file, with a NUL byte at offset {offset}: not shown; look at it with the \
-             shell, for example od -c or strings]"
-        );
-        return Ok(Output::new(text, "binary"));
-    }
-    if head.starts_with(BOM) {
-        reader.consume(BOM.len());
-    }
-    let mut page = Page::default();
-    let mut number = 0;
-    while page.lines < limit {
-        let wanted = number + 1 >= first;
-        let Some(line) = next_line(&mut reader, wanted, deadline)? else { break };
-        number += 1;
-        if wanted && !page.add(number, &line.masked(mask)) {
-            page.more = true;
-            break;
+impl ReadFile {
+    fn show_file(
+        &self,
+        given: &str,
+        file: File,
+        first: u64,
+        limit: u64,
+        deadline: Deadline,
+    ) -> io::Result<Output> {
+        let mut reader = BufReader::with_capacity(64 * 1024, file);
+        let head = reader.fill_buf()?;
+        if head.is_empty() {
+            return Ok(Output::new("[the file is empty]", "empty"));
         }
+        if let Some(offset) = head[..head.len().min(HEAD)].iter().position(|&byte| byte == 0) {
+            return Ok(self.binary(offset));
+        }
+        let mark = if head.starts_with(BOM) { BOM.len() } else { 0 };
+        reader.consume(mark);
+        let mut page = Page::default();
+        let mut number = 0;
+        while page.lines < limit {
+            let wanted = number + 1 >= first;
+            let Some(line) = next_line(&mut reader, wanted, deadline)? else { break };
+            number += 1;
+            if number % LOOK == 0 {
+                check(deadline)?;
+            }
+            if wanted && !page.add(number, &line.masked(&self.0.mask)) {
+                page.more = true;
+                break;
+            }
+        }
+        page.more |= !reader.fill_buf()?.is_empty();
+        if page.lines == 0 {
+            let message = format!("offset {first} is past the end: the file has {number} lines");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let cut = page.cut.map(|(number, shown)| {
+            let before = if number == 1 { mark as u64 } else { 0 };
+            self.long_line(given, number, before + shown)
+        });
+        Ok(page.finish(first, cut.as_deref()))
     }
-    page.more |= !reader.fill_buf()?.is_empty();
-    if page.lines == 0 {
-        let message = format!("offset {first} is past the end: the file has {number} lines");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+
+    fn binary(&self, offset: usize) -> Output {
+        let advice = match self.0.has_shell {
+            true => "; look at it with the shell, for example od -c or strings",
+            false => "",
+        };
+        let text =
+            format!("[a binary file, with a NUL byte at offset {offset}: not shown{advice}]");
+        Output::new(text, "binary")
     }
-    Ok(page.finish(first))
+
+    /// How to see more of a line of which so many bytes are shown.
+    fn long_line(&self, given: &str, number: u64, shown: u64) -> String {
+        let told = format!("lines of more than {LINE_MAX} characters are cut");
+        if !self.0.has_shell || cfg!(windows) {
+            return told;
+        }
+        format!(
+            "{told}; to see more of this one, use the shell: sed -n {number}p {} | cut -b {}-{}",
+            quoted(given),
+            shown + 1,
+            shown + 2 * LINE_MAX as u64
+        )
+    }
+
+    /// Lists a directory: the names that come first in byte order, as many as fit.
+    ///
+    /// Only those are held, so that a directory with millions of entries costs no memory.
+    fn show_directory(&self, path: &Path, deadline: Deadline) -> io::Result<Output> {
+        let mut names = BTreeMap::new();
+        let mut count: u64 = 0;
+        for entry in fs::read_dir(path)? {
+            check(deadline)?;
+            let entry = entry?;
+            count += 1;
+            names.insert(entry.file_name(), entry.file_type()?);
+            if names.len() as u64 > LINES_MAX {
+                names.pop_last();
+            }
+        }
+        if count == 0 {
+            return Ok(Output::new("[the directory is empty]", "empty directory"));
+        }
+        let mut text = "[a directory]\n".to_owned();
+        let mut shown = 0;
+        for (name, file_type) in names {
+            let mut line = printable(&name.to_string_lossy());
+            if file_type.is_dir() {
+                line.push('/');
+            } else if file_type.is_symlink()
+                && let Ok(target) = fs::read_link(path.join(&name))
+            {
+                line.push_str(&format!(" -> {}", printable(&target.to_string_lossy())));
+            }
+            if text.len() + line.len() >= BYTES_MAX {
+                break;
+            }
+            text.push_str(&line);
+            text.push('\n');
+            shown += 1;
+        }
+        if shown < count {
+            let advice = if self.0.has_shell { "; list them with the shell" } else { "" };
+            text.push_str(&format!("[{} more names left out{advice}]\n", count - shown));
+        }
+        Ok(Output::new(text, format!("{count} names")))
+    }
 }
+
+/// A path as the shell takes it for one word and no option.
+fn quoted(path: &str) -> String {
+    let dash = if path.starts_with('-') { "./" } else { "" };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(&byte);
+    if path.bytes().all(is_plain) {
+        return format!("{dash}{path}");
+    }
+    format!("'{dash}{}'", path.replace('\'', "'\\''"))
+}
+
+/// So many lines are read between two looks at the clock.
+const LOOK: u64 = 4_096;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
-
-/// One line of a file, without its ending.
-struct Line {
-    /// The first bytes, as many as can be shown at all.
-    head: Vec<u8>,
-    /// Bytes in all.
-    bytes: u64,
-    ending: Ending,
-}
-
-impl Line {
-    /// The line with its secrets masked, and without what may be the start of one that goes on
-    /// behind the head.
-    fn masked(self, mask: &Mask) -> Line {
-        let behind = self.bytes - self.head.len() as u64;
-        let mut head = mask.bytes(self.head);
-        let bytes = head.len() as u64 + behind;
-        if behind > 0 {
-            head.truncate(head.len() - mask.open_end(&head));
-        }
-        Line { head, bytes, ..self }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    Lf,
-    Crlf,
-    /// The file ends without one.
-    None,
-}
-
-/// Bytes that the most characters can take up.
-const LINE_BYTES: usize = 4 * LINE_MAX;
-
-/// Reads the next line, and keeps its head where that is `wanted`.
-fn next_line(
-    reader: &mut impl BufRead,
-    wanted: bool,
-    deadline: Deadline,
-) -> io::Result<Option<Line>> {
-    let mut line = Line { head: Vec::new(), bytes: 0, ending: Ending::None };
-    let mut last = None;
-    loop {
-        let buffer = reader.fill_buf()?;
-        if buffer.is_empty() {
-            return Ok((line.bytes > 0).then_some(line));
-        }
-        let end = buffer.iter().position(|&byte| byte == b'\n');
-        let part = &buffer[..end.unwrap_or(buffer.len())];
-        if wanted {
-            let room = LINE_BYTES.saturating_sub(line.head.len());
-            line.head.extend_from_slice(&part[..part.len().min(room)]);
-        }
-        line.bytes += part.len() as u64;
-        last = part.last().copied().or(last);
-        let used = part.len() + usize::from(end.is_some());
-        reader.consume(used);
-        if end.is_some() {
-            line.ending = if last == Some(b'\r') { Ending::Crlf } else { Ending::Lf };
-            if line.ending == Ending::Crlf {
-                line.bytes -= 1;
-                line.head.truncate(usize::try_from(line.bytes).unwrap_or(usize::MAX));
-            }
-            return Ok(Some(line));
-        }
-        check(deadline)?;
-    }
-}
-
-/// The file may be without end.
-fn check(deadline: Deadline) -> io::Result<()> {
-    if deadline.has_passed() {
-        return Err(io::Error::new(io::ErrorKind::TimedOut, "the run's time was over"));
-    }
-    Ok(())
-}
 
 /// The lines that a result shows.
 #[derive(Default)]
@@ -205,8 +212,8 @@ struct Page {
     lines: u64,
     /// Whether there are lines after these.
     more: bool,
-    /// The first line that is shown in part.
-    cut: Option<u64>,
+    /// The first line that is shown in part, and how many bytes of it are.
+    cut: Option<(u64, u64)>,
     replaced: usize,
     lf: bool,
     crlf: bool,
@@ -225,7 +232,7 @@ impl Page {
         self.lines += 1;
         self.replaced += shown.replaced;
         if shown.left_out > 0 {
-            self.cut.get_or_insert(number);
+            self.cut.get_or_insert((number, line.bytes - shown.left_out));
         }
         self.lf |= line.ending == Ending::Lf;
         self.crlf |= line.ending == Ending::Crlf;
@@ -233,7 +240,8 @@ impl Page {
         true
     }
 
-    fn finish(self, first: u64) -> Output {
+    /// The page as it is told; `cut` is what there is to say of a line that is shown in part.
+    fn finish(self, first: u64, cut: Option<&str>) -> Output {
         let mut text = self.text;
         let last = first + self.lines - 1;
         let mut note = |note: &str| {
@@ -245,13 +253,8 @@ impl Page {
                 "lines {first} to {last}; the rest is left out, read on with offset={next}"
             ));
         }
-        if let Some(number) = self.cut {
-            note(&format!(
-                "lines of more than {LINE_MAX} characters are cut; to see more of one, use the \
-                 shell: sed -n {number}p FILE | cut -c {}-{}",
-                LINE_MAX + 1,
-                2 * LINE_MAX
-            ));
+        if let Some(cut) = cut {
+            note(cut);
         }
         match (self.crlf, self.lf) {
             (true, true) => note(
@@ -279,94 +282,6 @@ impl Page {
         };
         Output::new(text, summary)
     }
-}
-
-/// What became of a line when it was shown.
-pub(super) struct Shown {
-    /// Bytes that are not UTF-8 and were replaced.
-    pub(super) replaced: usize,
-    /// Bytes behind the most characters that may be shown.
-    pub(super) left_out: u64,
-}
-
-/// Writes a numbered line, cut to `max` characters and marked where it is cut.
-///
-/// `head` is the line or the start of it, at least four bytes for each of the characters; `bytes`
-/// is the length of the whole line.
-pub(super) fn number_line(
-    out: &mut String,
-    number: u64,
-    head: &[u8],
-    bytes: u64,
-    max: usize,
-) -> Shown {
-    // Writing to a String can't fail.
-    let _ = write!(out, "{number:>6}\t");
-    let mut shown = Shown { replaced: 0, left_out: bytes };
-    let mut room = max;
-    for chunk in head.utf8_chunks() {
-        for character in chunk.valid().chars().take(room) {
-            out.push(character);
-            room -= 1;
-            shown.left_out -= character.len_utf8() as u64;
-        }
-        if !chunk.invalid().is_empty() && room > 0 {
-            out.push(char::REPLACEMENT_CHARACTER);
-            room -= 1;
-            shown.left_out -= chunk.invalid().len() as u64;
-            shown.replaced += chunk.invalid().len();
-        }
-    }
-    if shown.left_out > 0 {
-        let _ = write!(out, " [{} bytes of this line left out]", shown.left_out);
-    }
-    out.push('\n');
-    shown
-}
-
-/// Lists a directory: the names that come first in byte order, as many as fit.
-///
-/// Only those are held, so that a directory with millions of entries costs no memory.
-fn show_directory(path: &Path, deadline: Deadline) -> io::Result<Output> {
-    let mut names = BTreeMap::new();
-    let mut count: u64 = 0;
-    for entry in fs::read_dir(path)? {
-        check(deadline)?;
-        let entry = entry?;
-        count += 1;
-        names.insert(entry.file_name(), entry.file_type()?);
-        if names.len() as u64 > LINES_MAX {
-            names.pop_last();
-        }
-    }
-    if count == 0 {
-        return Ok(Output::new("[the directory is empty]", "empty directory"));
-    }
-    let mut text = "[a directory]\n".to_owned();
-    let mut shown = 0;
-    for (name, file_type) in names {
-        let mut line = printable(&name.to_string_lossy());
-        if file_type.is_dir() {
-            line.push('/');
-        } else if file_type.is_symlink()
-            && let Ok(target) = fs::read_link(path.join(&name))
-        {
-            line.push_str(&format!(" -> {}", printable(&target.to_string_lossy())));
-        }
-        if text.len() + line.len() >= BYTES_MAX {
-            break;
-        }
-        text.push_str(&line);
-        text.push('\n');
-        shown += 1;
-    }
-    if shown < count {
-        text.push_str(&format!(
-            "[{} more names left out; list them with the shell]\n",
-            count - shown
-        ));
-    }
-    Ok(Output::new(text, format!("{count} names")))
 }
 
 /// A name on one line.
@@ -478,6 +393,48 @@ mod tests {
     }
 
     #[test]
+    fn an_offset_and_a_limit_of_0_are_none() {
+        let folder = Folder::new();
+        folder.write("f", "a\nb\n");
+        let text = read(&folder, r#"{"path":"f","offset":0,"limit":0}"#).text;
+        assert_eq!(text, "     1\ta\n     2\tb\n");
+    }
+
+    #[test]
+    fn without_a_shell_none_is_advised() {
+        let folder = Folder::new();
+        folder.write("binary", b"\0");
+        folder.write("long", "x".repeat(3_000));
+        for number in 0..LINES_MAX {
+            folder.write(&number.to_string(), "");
+        }
+        for path in ["binary", "long", "."] {
+            let text = |has_shell| {
+                let workspace = Workspace { has_shell, ..folder.workspace() };
+                let arguments = format!("{{\"path\":\"{path}\"}}");
+                let arguments = Arguments::parse(&arguments).unwrap();
+                ReadFile(workspace).run(arguments, Deadline::NONE).unwrap().text
+            };
+            assert!(text(true).contains("shell") && !text(false).contains("shell"), "{path}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_advice_for_a_long_line_shows_what_follows() {
+        let folder = Folder::new();
+        let name = "-it's \u{1f642} $HOME.txt";
+        let line = format!("{}{}", "\u{1f642}".repeat(LINE_MAX), "x".repeat(100));
+        folder.write(name, format!("\u{feff}{line}\nshort\n"));
+        let text = read(&folder, &format!("{{\"path\":\"{name}\"}}")).text;
+        let (_, command) = text.rsplit_once("use the shell: ").unwrap();
+        let command = command.trim_end_matches("]\n");
+        let shell = crate::tools::Shell::new(folder.path(), [], None, std::sync::Arc::default());
+        let finished = shell.unwrap().run(command, None, Deadline::NONE).unwrap();
+        assert_eq!(finished.output.text, format!("{}\n[exit 0]", "x".repeat(100)));
+    }
+
+    #[test]
     fn a_page_of_long_lines_has_at_most_50_kb() {
         let folder = Folder::new();
         folder.write("f", format!("{}\n", "x".repeat(1_000)).repeat(100));
@@ -493,8 +450,8 @@ mod tests {
         let text = read(&folder, "{\"path\":\"f\"}").text;
         let line = format!(
             "     1\t{} [1992000 bytes of this line left out]\n     2\tlast\n[lines of more \
-             than 2000 characters are cut; to see more of one, use the shell: sed -n 1p FILE | \
-             cut -c 2001-4000]\n",
+             than 2000 characters are cut; to see more of this one, use the shell: sed -n 1p f | \
+             cut -b 8001-12000]\n",
             "\u{1f642}".repeat(2_000)
         );
         assert!(text.starts_with(&line), "{}", &text[8_000..]);
@@ -515,7 +472,8 @@ mod tests {
         let key = format!("sk-{}", "KEY".repeat(20));
         folder.write("f", key.repeat(1_000));
         let secret = crate::secret::Secret::parse(&key).unwrap();
-        let workspace = Workspace { mask: Mask::new(secret), ..folder.workspace() };
+        let mask = crate::secret::Mask::new(secret);
+        let workspace = Workspace { mask, ..folder.workspace() };
         let arguments = Arguments::parse(r#"{"path":"f"}"#).unwrap();
         let text = ReadFile(workspace).run(arguments, Deadline::NONE).unwrap().text;
         assert!(text.contains("[api key] [") && !text.contains("sk-"), "{text}");
@@ -570,6 +528,28 @@ mod tests {
             read(&folder, r#"{"path":"pipe"}"#).text,
             "error: pipe: it is a FIFO, not a regular file"
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_open_file_of_a_process_is_refused() {
+        use std::os::fd::AsRawFd as _;
+        let folder = Folder::new();
+        let file = File::open(folder.write("f", "for somebody else\n")).unwrap();
+        let text = read(&folder, &format!("{{\"path\":\"/dev/fd/{}\"}}", file.as_raw_fd())).text;
+        assert!(text.contains("it is an open stream of a process"), "{text}");
+    }
+
+    #[test]
+    fn many_lines_and_many_names_are_given_up_when_the_time_is_over() {
+        let folder = Folder::new();
+        folder.write("f", "\n".repeat(10_000));
+        for arguments in [r#"{"path":"f","offset":9999}"#, r#"{"path":"."}"#] {
+            let arguments = Arguments::parse(arguments).unwrap();
+            let over = Deadline::after(Some(std::time::Duration::ZERO));
+            let error = ReadFile(folder.workspace()).run(arguments, over).unwrap_err();
+            assert!(error.to_string().ends_with("the run's time was over"), "{error}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::file;
+use crate::file::{self, directory_of, follow_links};
 use crate::text;
 
 /// Writes the new content, the same whenever it is called.
@@ -44,7 +44,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// It is no regular file, or it may not be written: the kernel says so, or its mode lets nobody
+    /// It is no regular file, or an open one of a process, or it may not be written: the kernel says so, or its mode lets nobody
     /// write, which stops us even where it would not stop the kernel.
     pub(super) fn find(path: &Path) -> io::Result<Target> {
         let existing = match fs::metadata(path) {
@@ -75,7 +75,7 @@ impl Target {
     ///
     /// The file has its old content then, unless the message says otherwise.
     pub(super) fn replace(&self, content: Content<'_>) -> io::Result<Replaced> {
-        let directory = parent(&self.path);
+        let directory = directory_of(&self.path);
         make_directories(directory)?;
         let mut staged = match (Staged::create(&self.path, self.existing.is_some()), &self.existing)
         {
@@ -122,23 +122,6 @@ impl Target {
     }
 }
 
-/// The most links that are followed one after another, as many as Linux follows.
-const LINKS_MAX: usize = 40;
-
-/// Where `path` leads, through symbolic links at its end. Those before it are the system's to
-/// follow.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        match fs::read_link(&path) {
-            Ok(target) => path = parent(&path).join(target),
-            // Not a link, or nothing at all.
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::other("too many symbolic links, one after another"))
-}
-
 fn refuse_unwritable(path: &Path, metadata: &Metadata) -> io::Result<()> {
     file::refuse_irregular(metadata)?;
     if metadata.permissions().readonly() {
@@ -182,7 +165,7 @@ impl Staged {
             let mut temporary = OsString::from(".");
             temporary.push(text::head(&name, NAME_HEAD));
             temporary.push(format!(".uncut-{}-{number}.tmp", std::process::id()));
-            let path = parent(target).join(temporary);
+            let path = directory_of(target).join(temporary);
             match options.open(&path) {
                 Ok(file) => return Ok(Staged { path: Some(path), file }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -270,7 +253,7 @@ impl<W: Write> Write for Counted<W> {
 fn make_directories(directory: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.exists()).collect();
     fs::create_dir_all(directory)?;
-    missing.into_iter().try_for_each(|made| sync_directory(parent(made)))
+    missing.into_iter().try_for_each(|made| sync_directory(directory_of(made)))
 }
 
 #[cfg(unix)]
@@ -296,14 +279,6 @@ fn sync(file: &File) -> io::Result<()> {
             Ok(())
         }
         result => result,
-    }
-}
-
-/// The directory of a path; the current one where the path is a bare name.
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }
 

@@ -117,3 +117,31 @@ fn orphans_that_have_ended_are_reaped() {
     ];
     assert_eq!(results(Uncut::new(&dir), &calls)[2], "0\n[exit 1]");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_files_behind_the_streams_of_the_binary_are_not_replaced() {
+    let dir = Dir::new("streams");
+    let paths = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    let mut script: Vec<Reply> = Vec::new();
+    for path in paths {
+        let arguments = json!({"path": path, "content": "x"}).to_string();
+        script.push(Reply::tool_call(path, "write_file", &arguments));
+        let arguments = json!({"path": path}).to_string();
+        script.push(Reply::tool_call(&format!("read {path}"), "read_file", &arguments));
+    }
+    script.push(Reply::answer("the answer"));
+    let endpoint = Endpoint::start(script);
+    let stdout = std::fs::File::create(dir.path("out")).unwrap();
+    let uncut = Uncut::new(&dir).args(["--base-url", &endpoint.base_url(), "-m", "m", "go"]);
+    assert_eq!(uncut.run_with_stdout(Stdio::from(stdout)).code, Some(0));
+    assert_eq!(dir.read("out"), "the answer\n");
+    let requests = endpoint.finish();
+    let messages = requests.last().unwrap().messages();
+    let told: Vec<&Value> = messages.iter().filter(|message| message["role"] == "tool").collect();
+    assert_eq!(told.len(), 2 * paths.len());
+    for message in told {
+        let text = message["content"].as_str().unwrap();
+        assert!(text.contains(": it is an open stream of a process"), "{text}");
+    }
+}

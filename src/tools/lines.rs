@@ -1,0 +1,130 @@
+//! The lines of a file: read as a stream, masked, and shown with their numbers.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead};
+
+use crate::secret::Mask;
+use crate::time::Deadline;
+
+/// The most characters of one line that a page shows.
+pub(super) const LINE_MAX: usize = 2_000;
+
+/// One line of a file, without its ending.
+pub(super) struct Line {
+    /// The first bytes, as many as can be shown at all.
+    pub(super) head: Vec<u8>,
+    /// Bytes in all.
+    pub(super) bytes: u64,
+    pub(super) ending: Ending,
+}
+
+impl Line {
+    /// The line with its secrets masked, and without what may be the start of one that goes on
+    /// behind the head.
+    pub(super) fn masked(self, mask: &Mask) -> Line {
+        let behind = self.bytes - self.head.len() as u64;
+        let mut head = mask.bytes(self.head);
+        let bytes = head.len() as u64 + behind;
+        if behind > 0 {
+            head.truncate(head.len() - mask.open_end(&head));
+        }
+        Line { head, bytes, ..self }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Lf,
+    Crlf,
+    /// The file ends without one.
+    None,
+}
+
+/// Bytes that the most characters can take up.
+const LINE_BYTES: usize = 4 * LINE_MAX;
+
+/// Reads the next line, and keeps its head where that is `wanted`.
+pub(super) fn next_line(
+    reader: &mut impl BufRead,
+    wanted: bool,
+    deadline: Deadline,
+) -> io::Result<Option<Line>> {
+    let mut line = Line { head: Vec::new(), bytes: 0, ending: Ending::None };
+    let mut last = None;
+    loop {
+        let buffer = reader.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok((line.bytes > 0).then_some(line));
+        }
+        let end = buffer.iter().position(|&byte| byte == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        if wanted {
+            let room = LINE_BYTES.saturating_sub(line.head.len());
+            line.head.extend_from_slice(&part[..part.len().min(room)]);
+        }
+        line.bytes += part.len() as u64;
+        last = part.last().copied().or(last);
+        let used = part.len() + usize::from(end.is_some());
+        reader.consume(used);
+        if end.is_some() {
+            line.ending = if last == Some(b'\r') { Ending::Crlf } else { Ending::Lf };
+            if line.ending == Ending::Crlf {
+                line.bytes -= 1;
+                line.head.truncate(usize::try_from(line.bytes).unwrap_or(usize::MAX));
+            }
+            return Ok(Some(line));
+        }
+        check(deadline)?;
+    }
+}
+
+/// The file may be without end.
+pub(super) fn check(deadline: Deadline) -> io::Result<()> {
+    if deadline.has_passed() {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "the run's time was over"));
+    }
+    Ok(())
+}
+
+/// What became of a line when it was shown.
+pub(super) struct Shown {
+    /// Bytes that are not UTF-8 and were replaced.
+    pub(super) replaced: usize,
+    /// Bytes behind the most characters that may be shown.
+    pub(super) left_out: u64,
+}
+
+/// Writes a numbered line, cut to `max` characters and marked where it is cut.
+///
+/// `head` is the line or the start of it, at least four bytes for each of the characters; `bytes`
+/// is the length of the whole line.
+pub(super) fn number_line(
+    out: &mut String,
+    number: u64,
+    head: &[u8],
+    bytes: u64,
+    max: usize,
+) -> Shown {
+    // Writing to a String can't fail.
+    let _ = write!(out, "{number:>6}\t");
+    let mut shown = Shown { replaced: 0, left_out: bytes };
+    let mut room = max;
+    for chunk in head.utf8_chunks() {
+        for character in chunk.valid().chars().take(room) {
+            out.push(character);
+            room -= 1;
+            shown.left_out -= character.len_utf8() as u64;
+        }
+        if !chunk.invalid().is_empty() && room > 0 {
+            out.push(char::REPLACEMENT_CHARACTER);
+            room -= 1;
+            shown.left_out -= chunk.invalid().len() as u64;
+            shown.replaced += chunk.invalid().len();
+        }
+    }
+    if shown.left_out > 0 {
+        let _ = write!(out, " [{} bytes of this line left out]", shown.left_out);
+    }
+    out.push('\n');
+    shown
+}
