@@ -8,6 +8,7 @@ mod arguments;
 mod edit;
 mod lines;
 mod matches;
+mod nearest;
 mod read;
 mod replace;
 mod shell;

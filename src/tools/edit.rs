@@ -5,7 +5,6 @@
 //! and the result says what stands where. The only freedom is that of line endings, see
 //! [`matches`](super::matches).
 
-use std::error::Error;
 use std::io::{self, Read as _, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -14,12 +13,12 @@ use crate::file;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
 use crate::secret::Mask;
-use crate::text::{Lossy, head};
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
 use super::lines::number_line;
 use super::matches::{Endings, Needle, after, before};
+use super::nearest::{common, why_not};
 use super::replace::Target;
 use super::{Output, Tool, ToolError, Workspace};
 
@@ -37,8 +36,9 @@ impl Tool for EditFile {
     fn definition(&self) -> ToolDefinition {
         ToolDefinition {
             name: "edit_file",
-            description: "Replace old_string, which must match exactly and stand in the file \
-                          exactly once, by new_string. replace_all replaces every occurrence.",
+            description: "Replace old_string with new_string. old_string must match the file \
+                          exactly, without the line numbers of read_file, and occur once, unless \
+                          replace_all is true.",
             parameters: Json::from_static(
                 r#"{
                     "type": "object",
@@ -60,58 +60,82 @@ impl Tool for EditFile {
         let old = arguments.string("old_string")?;
         let new = arguments.string("new_string")?;
         let all = arguments.optional_bool("replace_all")?.unwrap_or(false);
-        let edit = || {
-            let path = file::resolve(&self.0.directory, &given)?;
-            edit(&path, &Change::new(&old, &new)?, all, &self.0.mask)
-        };
-        let edited = edit().map_err(|error| ToolError::new(format!("{given}: {error}")))?;
+        let edited = self.edit(&given, &old, &new, all).map_err(|failure| match failure {
+            Failure::Text(message) => ToolError::new(message),
+            Failure::File(error) => ToolError::new(format!("{given}: {error}")),
+        })?;
         let summary = edited.summary;
         Ok(Output::new(format!("edited {given}: {}", edited.text), summary))
     }
 }
 
-fn edit(
-    path: &Path,
-    change: &Change<'_>,
-    all: bool,
-    mask: &Mask,
-) -> Result<Output, Box<dyn Error>> {
-    let target = Target::find(path)?;
-    let file = read(path)?;
-    let found = change.find(&file);
-    let Some(first) = &found.first else { return Err(not_found(&file, change, mask).into()) };
-    if found.count > 1 && !all {
-        return Err(format!(
-            "old_string stands there {} times, at {}; nothing was done. Add lines around it until \
-             it is unique, or set replace_all",
-            found.count,
-            found.places()
-        )
-        .into());
-    }
-    if !found.differs {
-        return Err("the file already reads like that: nothing would change".into());
-    }
-    let replaced = target.replace(&|out| change.write(&file, out))?;
-    let places =
-        if found.count == 1 { "1 place".to_owned() } else { format!("{} places", found.count) };
-    let in_place = if replaced.in_place { " (written in place)" } else { "" };
-    let mut text = format!("{places}, at {}{in_place}\n", found.places());
-    show(&mut text, &file, first, mask);
-    Ok(Output::new(text, places))
+/// Why nothing was edited.
+enum Failure {
+    /// The text is not there, or not once; the message says where it was looked for.
+    Text(String),
+    /// The file or the change is the reason.
+    File(io::Error),
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
-    let (file, metadata) = file::open(path)?;
-    let mut bytes = Vec::new();
-    if metadata.len() <= FILE_MAX {
-        bytes.reserve_exact(usize::try_from(metadata.len())?.saturating_add(1));
-        file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::File(error)
     }
-    if metadata.len().max(bytes.len() as u64) > FILE_MAX {
-        return Err(format!("files of more than {FILE_MAX} bytes are edited with the shell").into());
+}
+
+impl EditFile {
+    fn edit(&self, given: &str, old: &str, new: &str, all: bool) -> Result<Output, Failure> {
+        let path = file::resolve(&self.0.directory, given)?;
+        let change = Change::new(old, new)?;
+        let target = Target::find(&path)?;
+        let file = self.read(&path)?;
+        let found = change.find(&file);
+        let Some(first) = &found.first else {
+            let why = why_not(&file, old, &self.0.mask);
+            return Err(Failure::Text(format!(
+                "old_string was not found in {given}; nothing was changed: {why}"
+            )));
+        };
+        if found.count > 1 && !all {
+            return Err(Failure::Text(format!(
+                "old_string was found {} times in {given}, at {}; nothing was changed: include \
+                 more surrounding lines, or set replace_all to true",
+                found.count,
+                found.places()
+            )));
+        }
+        if !found.differs {
+            return Err(invalid("the file already reads like that: nothing would change").into());
+        }
+        let replaced = target.replace(&|out| change.write(&file, out))?;
+        let places = match found.count {
+            1 => "1 place".to_owned(),
+            count => format!("{count} places"),
+        };
+        let in_place = if replaced.in_place { " (written in place)" } else { "" };
+        let mut text = format!("{places}, at {}{in_place}\n", found.places());
+        show(&mut text, &file, first, &self.0.mask);
+        Ok(Output::new(text, places))
     }
-    Ok(bytes)
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let (file, metadata) = file::open(path)?;
+        let mut bytes = Vec::new();
+        if metadata.len() <= FILE_MAX {
+            let length = usize::try_from(metadata.len()).map_err(io::Error::other)?;
+            bytes.reserve_exact(length.saturating_add(1));
+            file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
+        }
+        if metadata.len().max(bytes.len() as u64) > FILE_MAX {
+            let advice = if self.0.has_shell { "; edit it with the shell" } else { "" };
+            return Err(invalid(format!("it has more than {FILE_MAX} bytes{advice}")));
+        }
+        Ok(bytes)
+    }
+}
+
+fn invalid(message: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
 /// The exchange of one text for another.
@@ -123,7 +147,6 @@ struct Change<'a> {
     /// What comes in between, for a place with LF and for one with CRLF.
     lf: &'a [u8],
     crlf: Vec<u8>,
-    text: &'a str,
 }
 
 /// The exchange at one place of a file.
@@ -147,24 +170,23 @@ struct Found<'a> {
 
 impl<'a> Change<'a> {
     fn new(old: &'a str, new: &'a str) -> io::Result<Change<'a>> {
-        let refuse = |message| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         if old.is_empty() {
-            return refuse(
-                "old_string is empty; to create a file or replace all of it, use write_file",
-            );
+            let message =
+                "old_string is empty; to create a file or replace all of it, use write_file";
+            return Err(invalid(message));
         }
         if old == new {
-            return refuse("old_string and new_string are the same: nothing would change");
+            return Err(invalid("old_string and new_string are the same: nothing would change"));
         }
         let needle = Needle::new(old);
-        let (text, old, new) = (old, old.as_bytes(), new.as_bytes());
+        let (old, new) = (old.as_bytes(), new.as_bytes());
         // Texts that spell out their line endings are exchanged whole and as they are.
         let is_literal = needle.is_literal() || new.contains(&b'\r');
         let (start, end) = if is_literal { (0, 0) } else { common(old, new) };
         let lf = &new[start..new.len() - end];
         let crlf = if is_literal { lf.to_vec() } else { with_crlf(lf) };
         let (start, end) = (&old[..start], &old[old.len() - end..]);
-        Ok(Change { old: needle, start, end, lf, crlf, text })
+        Ok(Change { old: needle, start, end, lf, crlf })
     }
 
     fn splices<'b>(&'b self, file: &'b [u8]) -> impl Iterator<Item = Splice<'b>> {
@@ -211,13 +233,6 @@ impl Found<'_> {
         let noun = if self.count == 1 { "line" } else { "lines" };
         format!("{noun} {}{more}", lines.join(", "))
     }
-}
-
-/// How many bytes two texts have in common at their starts and, behind that, at their ends.
-fn common(old: &[u8], new: &[u8]) -> (usize, usize) {
-    let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let rest = old[start..].iter().rev().zip(new[start..].iter().rev());
-    (start, rest.take_while(|(a, b)| a == b).count())
 }
 
 fn with_crlf(text: &[u8]) -> Vec<u8> {
@@ -280,70 +295,6 @@ fn show(out: &mut String, file: &[u8], splice: &Splice<'_>, mask: &Mask) {
     }
 }
 
-/// The most lines that are compared behind one that looks like the first of old_string.
-const COMPARED_MAX: usize = 20;
-
-/// Says that old_string stands nowhere, and where something like it stands.
-fn not_found(file: &[u8], change: &Change<'_>, mask: &Mask) -> String {
-    let hint = if file.is_empty() {
-        "the file is empty".to_owned()
-    } else if let Some(difference) = nearest(file, change.text, mask) {
-        difference
-    } else if change.old.is_literal() {
-        "it holds carriage returns, and then every line ending must match; without them LF \
-         matches CRLF too"
-            .to_owned()
-    } else {
-        "it must match exactly, white space included; read the file again".to_owned()
-    };
-    format!("old_string does not stand there, nothing was done: {hint}")
-}
-
-/// The most bytes of a line that an error quotes.
-const QUOTED_MAX: usize = 200;
-
-/// The first difference between old_string and the lines that are most like it, when lines are
-/// compared without the white space around them.
-fn nearest(file: &[u8], old: &str, mask: &Mask) -> Option<String> {
-    let is_newline = |byte: &u8| *byte == b'\n';
-    let is_alike = |(a, b): &(&[u8], &[u8])| a.trim_ascii() == b.trim_ascii();
-    let wanted: Vec<&[u8]> = old
-        .as_bytes()
-        .split(is_newline)
-        .skip_while(|line| line.trim_ascii().is_empty())
-        .take(COMPARED_MAX)
-        .collect();
-    let (mut best, mut longest) = (0, 0);
-    let mut lines = file.split(is_newline);
-    let mut index = 0;
-    loop {
-        let run = lines.clone().zip(wanted.iter().copied()).take_while(is_alike).count();
-        if run > longest {
-            (best, longest) = (index, run);
-        }
-        index += 1;
-        if lines.next().is_none() {
-            break;
-        }
-    }
-    if longest == 0 {
-        return None;
-    }
-    let quote = |line: &[u8]| format!("{:?}", head(&mask.text(&Lossy::new(line).text), QUOTED_MAX));
-    let mut lines = file.split(is_newline).skip(best);
-    for (wanted, number) in wanted.iter().zip(best + 1..) {
-        let Some(line) = lines.next() else {
-            return Some(format!("it goes on where the file ends, behind line {}", number - 1));
-        };
-        let line = if old.contains('\r') { line } else { line.strip_suffix(b"\r").unwrap_or(line) };
-        if line != *wanted {
-            let (line, wanted) = (quote(line), quote(wanted));
-            return Some(format!("line {number} is {line}, and old_string has {wanted} there"));
-        }
-    }
-    Some(format!("it is like the file from line {} on, and differs further down", best + 1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -387,6 +338,14 @@ mod tests {
         assert_eq!(folder.read("f"), before);
     }
 
+    #[track_caller]
+    fn check_error(before: &[u8], old: &str, message: &str) {
+        let folder = Folder::new();
+        folder.write("f", before);
+        assert_eq!(call(&folder, old, "new", false), format!("error: {message}"));
+        assert_eq!(folder.read("f"), before);
+    }
+
     #[test]
     fn only_the_text_is_exchanged() {
         check(b"a\nb\nc", "a", "A", b"A\nb\nc");
@@ -417,13 +376,6 @@ mod tests {
             "a\r\n",
             "the file already reads like that: nothing would change",
         );
-        check_refused(
-            b"x\ny\n",
-            "a\r\nb",
-            "",
-            "old_string does not stand there, nothing was done: it holds carriage returns, and \
-             then every line ending must match; without them LF matches CRLF too",
-        );
     }
 
     #[test]
@@ -435,19 +387,17 @@ mod tests {
 
     #[test]
     fn a_text_that_stands_there_more_than_once_is_refused_with_its_lines() {
-        check_refused(
+        check_error(
             b"}\n\nfn a\n}\n\nfn b\n}\n\nfn c\n",
             "}\n\nfn ",
-            "}\nfn ",
-            "old_string stands there 3 times, at lines 1, 4, 7; nothing was done. Add lines around \
-             it until it is unique, or set replace_all",
+            "old_string was found 3 times in f, at lines 1, 4, 7; nothing was changed: include more \
+             surrounding lines, or set replace_all to true",
         );
-        check_refused(
+        check_error(
             b"k\nv\nx\nk\r\nv\r\n",
             "k\nv",
-            "K",
-            "old_string stands there 2 times, at lines 1, 4; nothing was done. Add lines around it \
-             until it is unique, or set replace_all",
+            "old_string was found 2 times in f, at lines 1, 4; nothing was changed: include more \
+             surrounding lines, or set replace_all to true",
         );
     }
 
@@ -468,33 +418,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_found_is_compared_with_what_is_most_like_it() {
-        let start = "old_string does not stand there, nothing was done: ";
-        check_refused(
+    fn what_is_not_found_is_told_with_the_reason() {
+        check_error(
             b"fn a() {\n\treturn;\n}\n",
             "fn a() {\n    return;\n}",
-            "",
-            &format!("{start}line 2 is \"\\treturn;\", and old_string has \"    return;\" there"),
+            "old_string was not found in f; nothing was changed: line 2 is \"\\treturn;\", and \
+             old_string has \"    return;\" there",
         );
-        check_refused(
-            "say \u{201c}hi\u{201d}\n".as_bytes(),
-            "say \"hi\"\n",
-            "",
-            &format!("{start}it must match exactly, white space included; read the file again"),
+        check_error(
+            b"",
+            "a",
+            "old_string was not found in f; nothing was changed: the file is empty",
         );
-        check_refused(
-            b"a\nb",
-            "a\nb\nc",
-            "",
-            &format!("{start}it goes on where the file ends, behind line 2"),
-        );
-        check_refused(
-            b"a\r\nb\r\n",
-            "a\r\nB\r\n",
-            "",
-            &format!("{start}line 2 is \"b\\r\", and old_string has \"B\\r\" there"),
-        );
-        check_refused(b"", "a", "b", &format!("{start}the file is empty"));
     }
 
     #[test]
@@ -529,7 +464,7 @@ mod tests {
             let text = call(&folder, "old", "new", false);
             assert!(!text.contains("-1x") && text.contains("xnew"), "{fill}: {text}");
         }
-        for fill in [SHOWN_LINE_MAX - 15, SHOWN_LINE_MAX - 6, QUOTED_MAX - 15, QUOTED_MAX - 6] {
+        for fill in [SHOWN_LINE_MAX - 15, SHOWN_LINE_MAX - 6, 200 - 15, 200 - 6] {
             folder.write("f", format!("old\n{}{key}\n", "x".repeat(fill)));
             assert!(!call(&folder, "old", "new", false).contains("sk-"), "{fill}");
             let wanted = format!("new\n  {}{key}", "x".repeat(fill));
