@@ -42,7 +42,7 @@ pub struct SystemPrompt {
     pub warnings: Vec<String>,
 }
 
-/// An AGENTS.md file that was read.
+/// An AGENTS.md file that was read and holds something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// Where it lies.
@@ -78,6 +78,9 @@ pub fn build(
 
 impl SystemPrompt {
     fn append(&mut self, part: Part) {
+        if part.text.trim().is_empty() && part.left_out == 0 {
+            return;
+        }
         let path = part.path.display();
         self.text.push_str(&format!("\n\nInstructions from {path}:\n\n{}", part.text.trim_end()));
         if part.left_out > 0 {
@@ -328,6 +331,16 @@ mod tests {
         assert_eq!(prompt.files, [Loaded { path, bytes: "Rule 1.\n@SOUL.md\n".len() }]);
         let without = build(folder.path(), &AgentsMd::None, None, true).unwrap();
         assert!(!without.text.contains("Rule 1."));
+    }
+
+    #[test]
+    fn a_file_that_holds_nothing_adds_nothing() {
+        let folder = Folder::new();
+        let without = discover(&folder).unwrap();
+        for nothing in ["", "\u{feff}", " \n\n"] {
+            folder.write("AGENTS.md", nothing);
+            assert_eq!(discover(&folder).unwrap(), without);
+        }
     }
 
     #[test]
