@@ -334,6 +334,21 @@ mod tests {
     }
 
     #[test]
+    fn the_new_content_of_a_private_file_is_private_from_the_start() {
+        let folder = Folder::new();
+        let path = folder.write("f", "old");
+        set_mode(&path, 0o600);
+        let modes = std::cell::RefCell::new(Vec::new());
+        let content = |out: &mut dyn Write| {
+            let names = folder.names();
+            modes.borrow_mut().extend(names.iter().map(|name| mode(&folder.path().join(name))));
+            out.write_all(b"new")
+        };
+        Target::find(&path).unwrap().replace(&content).unwrap();
+        assert_eq!(modes.into_inner(), [0o600, 0o600]);
+    }
+
+    #[test]
     fn a_new_file_has_the_mode_of_any_new_file() {
         let folder = Folder::new();
         let like = folder.write("like", "");

@@ -145,3 +145,89 @@ fn the_files_behind_the_streams_of_the_binary_are_not_replaced() {
         assert!(text.contains(": it is an open stream of a process"), "{text}");
     }
 }
+
+#[test]
+fn an_exit_status_is_known_where_a_parent_ignored_its_children() {
+    let mut probe = Command::new("env");
+    probe.args(["--ignore-signal=CHLD", "true"]).stderr(Stdio::null());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: env can't ignore signals");
+        return;
+    }
+    let dir = Dir::new("sigchld");
+    let uncut = Uncut::below(&dir, "env", &["--ignore-signal=CHLD"]);
+    assert_eq!(shell(uncut, "exit 3"), "[no output; exit 3]");
+}
+
+#[test]
+fn without_a_shell_on_the_machine_none_is_offered() {
+    let dir = Dir::new("no-shell").with("f", "text\n");
+    let Some(uncut) = mounting(&dir, "mount -t tmpfs none /bin") else { return };
+    let endpoint = Endpoint::start(vec![
+        Reply::tool_call("a", "shell", r#"{"command":"true"}"#),
+        Reply::tool_call("b", "read_file", r#"{"path":"f"}"#),
+        Reply::answer("done"),
+    ]);
+    let ran = uncut.args(["--base-url", &endpoint.base_url(), "--model", "m", "go"]).run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let requests = endpoint.finish();
+    let tools = requests[0].body["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["function"]["name"].clone()).collect();
+    assert_eq!(names, ["read_file", "write_file", "edit_file"]);
+    let messages = requests[2].messages();
+    let prompt = messages[0]["content"].as_str().unwrap();
+    assert!(prompt.contains("Shell: none on this machine"), "{prompt}");
+    let told = messages[3]["content"].as_str().unwrap();
+    assert!(told.starts_with("error: there is no tool \"shell\""), "{told}");
+    assert_eq!(messages[5]["content"], "     1\ttext\n");
+}
+
+/// The arguments of a call that gives a file other content.
+fn write(path: &str) -> (&'static str, Value) {
+    ("write_file", json!({"path": path, "content": "new"}))
+}
+
+#[test]
+fn the_owner_of_a_file_stays() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    let dir = Dir::new("owner").with("f", "old");
+    if chown(dir.path("f"), Some(12_345), Some(12_346)).is_err() {
+        eprintln!("skipped: only root gives files away");
+        return;
+    }
+    assert_eq!(results(Uncut::new(&dir), &[write("f")]), ["replaced f: 3 bytes, 3 before"]);
+    let metadata = dir.path("f").metadata().unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (12_345, 12_346));
+    assert_eq!(dir.read("f"), "new");
+}
+
+#[test]
+fn a_file_that_no_other_can_take_the_place_of_is_written_in_place() {
+    let dir = Dir::new("busy").with("f", "a long old content");
+    // A mount point is busy.
+    let Some(uncut) = mounting(&dir, "mount --bind f f") else { return };
+    let told = results(uncut, &[write("f")]);
+    assert_eq!(told, ["replaced f: 3 bytes, 18 before (written in place)"]);
+    assert_eq!((dir.read("f").as_str(), dir.names()), ("new", vec!["f".to_owned()]));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn new_content_is_synced_before_it_takes_the_place_of_the_old() {
+    let probe = Command::new("strace").arg("-V").stdout(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    let dir = Dir::new("synced").with("f", "old");
+    let arguments =
+        ["-f", "-o", "trace", "-y", "-e", "trace=write,fsync,rename,renameat,renameat2"];
+    results(Uncut::below(&dir, "strace", &arguments), &[write("f")]);
+    let trace = dir.read("trace");
+    let mut calls = trace.lines().filter(|line| line.contains(".tmp") || line.contains("fsync("));
+    let folder = dir.path(".").canonicalize().unwrap().display().to_string();
+    for expected in ["write(", "fsync(", "rename", &format!("<{folder}>")] {
+        let call = calls.next().unwrap_or_default();
+        assert!(call.contains(expected), "{expected} in {trace}");
+    }
+}
