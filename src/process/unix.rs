@@ -118,8 +118,8 @@ impl Group {
 /// Ends every process of the groups and what came of their commands; in a program that adopts
 /// orphans, every process that it ever started.
 pub(super) fn kill_all(groups: &[Group], shells: &[u32]) {
-    if groups.is_empty() && ended_child().is_err() {
-        // There are no children at all.
+    if groups.is_empty() && (!ADOPTS.load(Ordering::Relaxed) || ended_child().is_err()) {
+        // There is nothing to look for, or there are no children at all.
         return;
     }
     end(shells, |one| groups.iter().any(|group| group.0 == one.session) || is_adopted(one));
@@ -151,15 +151,15 @@ fn end(shells: &[u32], is_root: impl Fn(&Process) -> bool) {
     }
 }
 
-/// Whether orphans come to this process, and no child but shells does.
+/// Whether orphans come to this process, and it has no other children but shells.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
 /// Lets what commands leave behind come to this process when its parent ends, as far as the system
 /// can do that (Linux), so that the end of a run finds it.
 ///
 /// Only for a program that starts no process but commands, and one run at a time: it takes every
-/// other child for something that a command left behind, and kills and reaps it. It holds until the
-/// process ends.
+/// other child for something that a command left behind, and reaps it, and kills it unless it is in
+/// the session of the program. It holds until the process ends.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
@@ -169,9 +169,14 @@ pub fn adopt_orphans() {
     }
 }
 
-/// Whether a process is a child of ours in a program that adopts orphans.
+/// Whether a process is a child of ours that came of a command, in a program that adopts orphans.
+///
+/// Commands have sessions of their own. A child in ours was there before this program took the
+/// place of the shell that started both.
 fn is_adopted(one: &Process) -> bool {
-    ADOPTS.load(Ordering::Relaxed) && one.parent.unsigned_abs() == std::process::id()
+    // SAFETY: getsid reads and writes no memory of ours.
+    let is_ours = || one.session == unsafe { libc::getsid(0) };
+    ADOPTS.load(Ordering::Relaxed) && one.parent.unsigned_abs() == std::process::id() && !is_ours()
 }
 
 /// Reaps the orphans that have ended, so that none stays a zombie.

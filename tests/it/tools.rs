@@ -231,3 +231,15 @@ fn new_content_is_synced_before_it_takes_the_place_of_the_old() {
         assert!(call.contains(expected), "{expected} in {trace}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_there_before_the_run_lives_beyond_it() {
+    let dir = Dir::new("before");
+    let script = "sleep 599 >/dev/null 2>&1 & echo $! >pid; exec \"$0\" \"$@\"";
+    let uncut = Uncut::below(&dir, "sh", &["-c", script]);
+    let told = results(uncut, &[too_long("sleep 600"), look()]);
+    assert_eq!(told[1], "alive\n[exit 0]");
+    let kill = Command::new("kill").arg(dir.read("pid").trim()).status();
+    assert!(kill.unwrap().success());
+}
