@@ -3,11 +3,14 @@
 //! It does nothing itself. Completions come from a [`Provider`], tools run in an [`Executor`],
 //! messages go through a [`Session`], and whoever wants to watch is told by [`Event`]s.
 
+use std::cell::RefCell;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use crate::error::Error;
 use crate::message::{AssistantMessage, Message, ToolCall};
-use crate::provider::{Completion, CompletionRequest, FinishReason, Provider, Usage};
+use crate::provider::{
+    Completion, CompletionRequest, FinishReason, Notice, Notify, Provider, Usage,
+};
 use crate::session::{Record, Session};
 use crate::time::Deadline;
 use crate::tools::{Executor, Output};
@@ -80,6 +83,8 @@ pub enum Event<'a> {
         /// What it came to.
         output: &'a Output,
     },
+    /// What the provider has to tell while the completion is waited for.
+    Notice(&'a Notice<'a>),
     /// Something that is worth knowing and ends nothing.
     Warning(&'a str),
 }
@@ -157,6 +162,8 @@ impl Agent<'_> {
 
     fn complete(&mut self, step: u32) -> Result<Completion, Error> {
         (self.observe)(Event::StepStarted { step });
+        let observe = RefCell::new(&mut *self.observe);
+        let notify = |notice: &Notice<'_>| (observe.borrow_mut())(Event::Notice(notice));
         let completion = self.provider.complete(&CompletionRequest {
             model: self.options.model,
             system_prompt: self.options.system_prompt,
@@ -164,6 +171,7 @@ impl Agent<'_> {
             tools: self.executor.definitions(),
             max_tokens: self.options.max_tokens,
             deadline: self.options.deadline,
+            notify: Notify(&notify),
         })?;
         (self.observe)(Event::Completed {
             step,

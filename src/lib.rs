@@ -69,6 +69,7 @@
 //! | 3 | [`verdict`] | whether a completion can be trusted |
 //! | 3 | [`wire`] | the request and the response as bytes |
 //! | 3 | [`prompt`] | the system prompt and AGENTS.md |
+//! | 3 | `retry` | when and how often a request is sent again |
 //! | 4 | [`openai`] | completions from an endpoint, over HTTP |
 //! | 4 | [`replay`] | completions from a file |
 //! | 4 | [`error`] | why a run ended without an answer |
@@ -108,6 +109,7 @@ pub mod prompt;
 pub mod provider;
 pub mod proxy;
 pub mod replay;
+mod retry;
 pub mod secret;
 pub mod session;
 pub mod text;

@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::{self, Read as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ureq::config::{Config, IpFamily};
 use ureq::http::{HeaderMap, HeaderValue, Response, Uri, header};
@@ -25,8 +25,9 @@ use ureq::{Agent, Body, ProxyProtocol};
 
 use crate::provider::{Completion, CompletionRequest, Provider, ProviderError};
 use crate::proxy::Proxy;
+use crate::retry;
 use crate::secret::{Mask, Secret};
-use crate::time::Deadline;
+use crate::time::{Deadline, parse_http_date};
 use crate::wire;
 
 pub use endpoint::Endpoint;
@@ -55,6 +56,8 @@ pub struct Settings {
     pub idle_timeout: Option<Duration>,
     /// How long one request may take, from looking the host up to the last byte of the body.
     pub request_timeout: Option<Duration>,
+    /// How often a request is sent again.
+    pub max_retries: u32,
     /// The proxy to go through.
     pub proxy: Option<Proxy>,
     /// What is masked in requests and in errors, beside the key and what the URLs hold.
@@ -107,7 +110,8 @@ impl OpenAi {
         if status != 200 {
             // However the body ended, the status is what matters.
             let location = parts.headers.get(header::LOCATION).map(shown);
-            return Err(wire::status_error(status, location, body));
+            let retry_after = retry_after(&parts.headers);
+            return Err(wire::status_error(status, location, retry_after, body));
         }
         if let Err(error) = end {
             let doing = format!("after {length} bytes of the response of");
@@ -181,7 +185,9 @@ impl OpenAi {
 impl Provider for OpenAi {
     fn complete(&mut self, request: &CompletionRequest<'_>) -> Result<Completion, ProviderError> {
         let body = wire::request_body(request, &self.settings.mask);
-        self.attempt(&body, request.deadline).map_err(|error| error.masked(&self.settings.mask))
+        let attempt = || self.attempt(&body, request.deadline);
+        retry::run(self.settings.max_retries, request.deadline, request.notify, attempt)
+            .map_err(|error| error.masked(&self.settings.mask))
     }
 }
 
@@ -230,6 +236,25 @@ impl Limits {
             _ => Some(ProviderError::Timeout { limit: "--idle-timeout", after: self.idle? }),
         }
     }
+}
+
+/// How long the endpoint asks to wait: `retry-after-ms` as OpenAI and Azure have it, or
+/// `retry-after` in seconds, whole or not, or as a date (RFC 9110 section 10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |text: &str, unit: f64| {
+        let seconds: f64 = text.parse::<f64>().ok()? * unit;
+        Duration::try_from_secs_f64(seconds).ok()
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(|text| number(text, 0.001)) {
+        return Some(wait);
+    }
+    let text = text("retry-after")?;
+    number(text, 1.0).or_else(|| {
+        let date = parse_http_date(text)?;
+        // A date that has passed asks for no pause.
+        Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+    })
 }
 
 /// A header for people.

@@ -27,6 +27,8 @@ pub enum Outcome {
     Filtered = 13,
     /// The model was done without having said anything.
     Empty = 14,
+    /// The conversation does not fit the model's context.
+    Context = 15,
     /// The steps that were allowed are used up.
     MaxSteps = 20,
     /// The tokens that were allowed are used up.
@@ -58,7 +60,7 @@ impl Outcome {
         (
             Outcome::Rejected,
             "rejected",
-            "the endpoint refused for good (400, 401, 403, 404, 422, a redirect)",
+            "the endpoint refused for good (400, 401, 403, 404, 422, a redirect, exhausted quota)",
         ),
         (
             Outcome::Protocol,
@@ -72,6 +74,7 @@ impl Outcome {
         ),
         (Outcome::Filtered, "filtered", "a content filter or the model itself refused"),
         (Outcome::Empty, "empty", "no answer text"),
+        (Outcome::Context, "context", "the conversation does not fit the model's context"),
         (Outcome::MaxSteps, "max_steps", "--max-steps completions and no answer yet"),
         (Outcome::MaxTokensTotal, "max_tokens_total", "--max-total-tokens are spent"),
         (Outcome::Stuck, "stuck", "the same call had the same result 8 times running"),
@@ -89,7 +92,7 @@ impl Outcome {
         (
             Outcome::Transient,
             "transient",
-            "408, 409, 425, 429, 500, 502 to 504, 520 to 524, 529, no connection, a time-out: try again later",
+            "408, 409, 425, 429, 500, 502 to 504, 520 to 524, 529, no connection, a time-out, and the retries are spent: try again later",
         ),
         (Outcome::Deadline, "deadline", "--timeout is over"),
     ];
@@ -136,6 +139,7 @@ mod tests {
                 (12, "truncated"),
                 (13, "filtered"),
                 (14, "empty"),
+                (15, "context"),
                 (20, "max_steps"),
                 (21, "max_tokens_total"),
                 (22, "stuck"),

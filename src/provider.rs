@@ -39,6 +39,50 @@ pub struct CompletionRequest<'a> {
     pub max_tokens: Option<NonZeroU64>,
     /// When the run must have ended.
     pub deadline: Deadline,
+    /// Is told what is worth knowing before there is a completion.
+    pub notify: Notify<'a>,
+}
+
+/// Takes the notices of a provider.
+#[derive(Clone, Copy)]
+pub struct Notify<'a>(pub &'a dyn Fn(&Notice<'_>));
+
+impl Notify<'_> {
+    /// Nobody listens.
+    pub const NOBODY: Notify<'static> = Notify(&|_| {});
+}
+
+impl fmt::Debug for Notify<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notify(..)")
+    }
+}
+
+/// What a provider has to tell while it works on a completion.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Notice<'a> {
+    /// A request failed, and is sent again after a pause.
+    Retry {
+        /// Which retry it will be, counted from 1.
+        retry: u32,
+        /// How many there may be.
+        max_retries: u32,
+        /// How long the pause is.
+        pause: Duration,
+        /// Why the request failed.
+        error: &'a ProviderError,
+    },
+    /// The server is still loading its model, and is asked again after a pause.
+    Loading {
+        /// How long the pause is.
+        pause: Duration,
+    },
+    /// The endpoint refused a part of the request, and is sent the same without it, from now on.
+    Without {
+        /// What it refused, and what it gets in place of it.
+        what: &'static str,
+    },
 }
 
 /// What the model is told of a tool.
@@ -135,18 +179,8 @@ impl FinishReason {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// The endpoint answered with a status that is not 200. `Display` shows its message or else the
-    /// start of the body.
-    Status {
-        /// The HTTP status.
-        status: u16,
-        /// The endpoint's own words, where the body is of a form that has some.
-        message: Option<String>,
-        /// Where a redirect, which is not followed, pointed to.
-        location: Option<String>,
-        /// The whole body.
-        body: Vec<u8>,
-    },
+    /// The endpoint answered with a status that is not 200, or with an error that stands for one.
+    Status(StatusError),
     /// No connection, or one that broke before the body was whole; worth another try.
     Transport {
         /// What was being done, and what went wrong.
@@ -173,6 +207,50 @@ pub enum ProviderError {
         /// The file, the line and what is wrong with it.
         detail: String,
     },
+    /// The request was sent again until the retries were spent, or until a pause would have been too
+    /// long.
+    Spent {
+        /// How often it was sent.
+        attempts: u32,
+        /// How long a pause the endpoint asked for, where that was what ended it.
+        asked: Option<Duration>,
+        /// Why it failed the last time.
+        last: Box<ProviderError>,
+    },
+}
+
+/// What an endpoint says in place of a completion. `Display` shows its words, or else the start of
+/// the body.
+#[derive(Debug)]
+pub struct StatusError {
+    /// The HTTP status, or the one that the error stands for.
+    pub status: u16,
+    /// What it means for the next request.
+    pub meaning: Meaning,
+    /// The endpoint's own words, where the body is of a form that has some.
+    pub message: Option<String>,
+    /// Where a redirect, which is not followed, pointed to.
+    pub location: Option<String>,
+    /// How long the endpoint asks to wait.
+    pub retry_after: Option<Duration>,
+    /// The whole body.
+    pub body: Vec<u8>,
+}
+
+/// What a status means for the next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Meaning {
+    /// It would be refused again.
+    Refused,
+    /// The conversation does not fit the model's context.
+    Context,
+    /// What the account may use is used up, and no pause of a reasonable length changes that.
+    Quota,
+    /// It may well succeed later.
+    Busy,
+    /// It will succeed once the server has loaded its model.
+    Loading,
 }
 
 /// Bytes of a body that a message shows.
@@ -186,15 +264,19 @@ impl ProviderError {
     pub fn masked(mut self, mask: &Mask) -> ProviderError {
         let text = |text: &mut String| *text = mask.text(text).into_owned();
         match &mut self {
-            ProviderError::Status { message, location, body, .. } => {
-                message.iter_mut().chain(location).for_each(text);
-                *body = mask.bytes(std::mem::take(body));
+            ProviderError::Status(error) => {
+                error.message.iter_mut().chain(&mut error.location).for_each(text);
+                error.body = mask.bytes(std::mem::take(&mut error.body));
             }
             ProviderError::Response { detail, body } => {
                 text(detail);
                 *body = mask.bytes(std::mem::take(body));
             }
             ProviderError::Transport { detail } | ProviderError::Replay { detail } => text(detail),
+            ProviderError::Spent { last, .. } => {
+                let error = std::mem::replace(&mut **last, ProviderError::Deadline);
+                **last = error.masked(mask);
+            }
             ProviderError::Timeout { .. } | ProviderError::Deadline => {}
         }
         self
@@ -203,8 +285,12 @@ impl ProviderError {
     /// The outcome of a run that ends for this reason.
     pub fn outcome(&self) -> Outcome {
         match self {
-            ProviderError::Status { status, .. } if is_transient(*status) => Outcome::Transient,
-            ProviderError::Status { .. } => Outcome::Rejected,
+            ProviderError::Status(error) => match error.meaning {
+                Meaning::Refused | Meaning::Quota => Outcome::Rejected,
+                Meaning::Context => Outcome::Context,
+                Meaning::Busy | Meaning::Loading => Outcome::Transient,
+            },
+            ProviderError::Spent { .. } => Outcome::Transient,
             ProviderError::Transport { .. } | ProviderError::Timeout { .. } => Outcome::Transient,
             ProviderError::Deadline => Outcome::Deadline,
             ProviderError::Response { .. } | ProviderError::Replay { .. } => Outcome::Protocol,
@@ -214,17 +300,8 @@ impl ProviderError {
     /// What the user can do about it.
     pub fn advice(&self) -> &'static str {
         match self {
-            ProviderError::Status { status: 401 | 403, .. } => {
-                "check the API key (--api-key, UNCUT_API_KEY, OPENAI_API_KEY)"
-            }
-            ProviderError::Status { status: 404, .. } => "check --base-url and --model",
-            ProviderError::Status { location: Some(_), .. } => {
-                "redirects are not followed; give the final address as --base-url"
-            }
-            ProviderError::Status { status, .. } if is_transient(*status) => "try again later",
-            ProviderError::Status { .. } => {
-                "change what the endpoint refuses; its own log may say more"
-            }
+            ProviderError::Status(error) => error.advice(),
+            ProviderError::Spent { last, .. } => last.advice(),
             ProviderError::Transport { .. } => "check --base-url, the network and the proxy",
             ProviderError::Timeout { .. } => "try again later, or raise the limit",
             ProviderError::Deadline => "raise --timeout",
@@ -236,23 +313,59 @@ impl ProviderError {
     }
 }
 
-/// Whether the same request may well succeed later.
-fn is_transient(status: u16) -> bool {
-    matches!(status, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 520..=524 | 529)
+impl StatusError {
+    fn advice(&self) -> &'static str {
+        let says =
+            |words: &str| self.message.as_ref().is_some_and(|message| message.contains(words));
+        match (self.meaning, self.status) {
+            // Ollama, when it has cut the prompt down to where there is no user message left.
+            _ if says("no user query found") => {
+                "the server's context seems to be too small; raise it (Ollama: num_ctx)"
+            }
+            (Meaning::Context, _) if says("output tokens") || says("max_tokens") => {
+                "lower --max-tokens, raise the server's context size, or start a new session"
+            }
+            (Meaning::Context, _) => {
+                "raise the server's context size (llama.cpp -c, Ollama num_ctx, vLLM \
+                 --max-model-len), start a new session, or ask for less at once"
+            }
+            (Meaning::Quota, _) => "see to the account's quota or billing; a retry won't help",
+            (Meaning::Busy | Meaning::Loading, _) => "try again later",
+            (Meaning::Refused, 401 | 403) => {
+                "check the API key (--api-key, UNCUT_API_KEY, OPENAI_API_KEY)"
+            }
+            (Meaning::Refused, 404) => "check --base-url and --model",
+            (Meaning::Refused, _) if self.location.is_some() => {
+                "redirects are not followed; give the final address as --base-url"
+            }
+            (Meaning::Refused, _) => "change what the endpoint refuses; its own log may say more",
+        }
+    }
+}
+
+impl fmt::Display for StatusError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the endpoint answered {}", self.status)?;
+        if let Some(location) = &self.location {
+            write!(f, ", a redirect to {}", one_line(location, EXCERPT))?;
+        }
+        match &self.message {
+            Some(message) => write!(f, ": {}", one_line(message, EXCERPT)),
+            None => write_excerpt(f, &self.body),
+        }
+    }
 }
 
 impl fmt::Display for ProviderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ProviderError::Status { status, message, location, body } => {
-                write!(f, "the endpoint answered {status}")?;
-                if let Some(location) = location {
-                    write!(f, ", a redirect to {}", one_line(location, EXCERPT))?;
+            ProviderError::Status(error) => error.fmt(f),
+            ProviderError::Spent { attempts, asked, last } => {
+                write!(f, "{last} ({attempts} attempts")?;
+                if let Some(asked) = asked {
+                    write!(f, "; it asks to wait {}s", asked.as_secs())?;
                 }
-                match message {
-                    Some(message) => write!(f, ": {}", one_line(message, EXCERPT)),
-                    None => write_excerpt(f, body),
-                }
+                f.write_str(")")
             }
             ProviderError::Transport { detail } | ProviderError::Replay { detail } => {
                 f.write_str(&one_line(detail, DETAIL))
@@ -298,17 +411,44 @@ mod tests {
         assert_eq!(odd.word(), Some("malformed_function_call"));
     }
 
+    fn status_error(body: Vec<u8>) -> StatusError {
+        StatusError {
+            status: 400,
+            meaning: Meaning::Refused,
+            message: None,
+            location: None,
+            retry_after: None,
+            body,
+        }
+    }
+
     #[test]
-    fn a_status_shows_the_start_of_its_body_on_one_line() {
+    fn a_status_shows_its_words_or_the_start_of_its_body_on_one_line() {
         let body = format!("{{\n  \"error\": \"{}\"}}", "x".repeat(5_000)).into_bytes();
-        let mut error = ProviderError::Status { status: 400, message: None, location: None, body };
+        let error = status_error(body);
         let text = error.to_string();
         assert!(text.starts_with("the endpoint answered 400: { \"error\": \"xxx"), "{text}");
         assert!(text.ends_with("...") && text.len() < 400, "{text}");
-        assert_eq!(error.outcome(), Outcome::Rejected);
-        if let ProviderError::Status { message, .. } = &mut error {
-            *message = Some("no\nsuch model".to_owned());
-        }
+        let error = StatusError { message: Some("no\nsuch model".to_owned()), ..error };
         assert_eq!(error.to_string(), "the endpoint answered 400: no such model");
+        assert_eq!(ProviderError::Status(error).outcome(), Outcome::Rejected);
+    }
+
+    #[test]
+    fn spent_retries_tell_how_many_and_the_last_words() {
+        let last = StatusError {
+            status: 429,
+            meaning: Meaning::Busy,
+            message: Some("slow down, tier 1".to_owned()),
+            ..status_error(Vec::new())
+        };
+        let last = Box::new(ProviderError::Status(last));
+        let asked = Some(Duration::from_secs(900));
+        let error = ProviderError::Spent { attempts: 5, asked, last };
+        assert_eq!(
+            error.to_string(),
+            "the endpoint answered 429: slow down, tier 1 (5 attempts; it asks to wait 900s)"
+        );
+        assert_eq!(error.outcome(), Outcome::Transient);
     }
 }

@@ -67,6 +67,7 @@ mod tests {
     use crate::time::Deadline;
 
     use super::*;
+    use crate::provider::{Notify, StatusError};
     use std::fs;
 
     const REQUEST: CompletionRequest<'static> = CompletionRequest {
@@ -76,6 +77,7 @@ mod tests {
         tools: &[],
         max_tokens: None,
         deadline: Deadline::NONE,
+        notify: Notify::NOBODY,
     };
 
     /// What a file with these bytes serves: the text of each completion, and the error at the end.
@@ -129,7 +131,10 @@ mod tests {
         let bytes = b"{\"error\":{\"code\":429}}".to_vec();
         let mut replay = Replay { path: PathBuf::new(), bytes, next: 0, served: 0 };
         let error = replay.complete(&REQUEST).expect_err("a refusal");
-        assert!(matches!(error, ProviderError::Status { status: 429, .. }), "{error:?}");
+        assert!(
+            matches!(error, ProviderError::Status(StatusError { status: 429, .. })),
+            "{error:?}"
+        );
     }
 
     #[test]

@@ -51,6 +51,40 @@ pub fn rfc3339(time: SystemTime) -> String {
     )
 }
 
+/// Reads a date as HTTP has it (RFC 9110 section 5.6.7, its preferred form):
+/// `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub fn parse_http_date(text: &str) -> Option<SystemTime> {
+    let (_, text) = text.trim().split_once(", ")?;
+    let words: Vec<&str> = text.split(' ').collect();
+    let [day, month, year, time, "GMT"] = words.as_slice() else { return None };
+    let month = 1 + MONTHS.iter().position(|name| name == month)?;
+    let clock: Vec<u64> = time.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let [hours, minutes, seconds @ 0..=60] = clock.as_slice() else { return None };
+    let (year, day): (u64, u64) = (year.parse().ok()?, day.parse().ok()?);
+    if !(1970..10_000).contains(&year) || !(1..=31).contains(&day) || *hours > 23 || *minutes > 59 {
+        return None;
+    }
+    let days = days_before_year(year) + days_before_month(year, month) + day - 1;
+    let since = Duration::from_secs(days * 86_400 + hours * 3_600 + minutes * 60 + seconds);
+    SystemTime::UNIX_EPOCH.checked_add(since)
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The days from 1970 to the start of a year.
+fn days_before_year(year: u64) -> u64 {
+    let leap_days = |year: u64| year / 4 - year / 100 + year / 400;
+    (year - 1970) * 365 + leap_days(year - 1) - leap_days(1969)
+}
+
+fn days_before_month(year: u64, month: usize) -> u64 {
+    const LENGTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let before: u64 = LENGTHS.iter().take(month - 1).sum();
+    before + u64::from(is_leap && month > 2)
+}
+
 /// The Gregorian date that lies `days` after 1970-01-01.
 ///
 /// Counts from 0000-03-01, so that the leap day is the last of its year; eras are 400 years.
@@ -83,6 +117,20 @@ mod tests {
         assert_eq!(at(951_782_400, 1), "2000-02-29T00:00:00.001Z");
         assert_eq!(at(1_709_251_199, 999), "2024-02-29T23:59:59.999Z");
         assert_eq!(at(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn dates_are_read_as_http_has_them() {
+        let read = |text| parse_http_date(text).map(rfc3339);
+        let date = |text: &str| Some(text.to_owned());
+        assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), date("1994-11-06T08:49:37.000Z"));
+        assert_eq!(read("Thu, 29 Feb 2024 23:59:59 GMT"), date("2024-02-29T23:59:59.000Z"));
+        assert_eq!(read("Fri, 01 Mar 2024 00:00:00 GMT"), date("2024-03-01T00:00:00.000Z"));
+        assert_eq!(read("Mon, 01 Mar 2100 00:00:00 GMT"), date("2100-03-01T00:00:00.000Z"));
+        assert_eq!(read("Thu, 01 Jan 1970 00:00:00 GMT"), date("1970-01-01T00:00:00.000Z"));
+        for odd in ["", "soon", "Sun, 06 Nov 1994 25:00:00 GMT", "Sun, 06 Nov 1994 08:49:37 CET"] {
+            assert_eq!(read(odd), None, "{odd}");
+        }
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! lenient in shape, strict in meaning. It judges no completion; whether the model was done, and
 //! whether its tool calls make sense, is for the loop to find out.
 
+mod error;
 mod request;
 mod response;
 
+pub use error::status_error;
 pub use request::request_body;
-pub use response::{ErrorObject, completion, status_error};
+pub use response::completion;

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::openai::{Endpoint, OpenAi, Settings};
 use crate::process::Processes;
 use crate::prompt::{self, AgentsMd, SystemPrompt};
-use crate::provider::{Provider, ProviderError};
+use crate::provider::{Meaning, Provider, ProviderError, StatusError};
 use crate::proxy::Proxy;
 use crate::replay::Replay;
 use crate::secret::{Mask, Secret};
@@ -143,6 +143,7 @@ fn provider(
                 key,
                 idle_timeout: options.idle_timeout,
                 request_timeout: options.request_timeout,
+                max_retries: options.max_retries,
                 proxy: proxy(env, endpoint)?,
                 mask: mask.clone(),
             };
@@ -176,7 +177,14 @@ fn credentials(options: &Options, key: Option<&Origin>) -> String {
 }
 
 fn failure(error: Error, credentials: &str) -> Failure {
-    let refused = matches!(error, Error::Provider(ProviderError::Status { status: 401 | 403, .. }));
+    let refused = matches!(
+        &error,
+        Error::Provider(ProviderError::Status(StatusError {
+            status: 401 | 403,
+            meaning: Meaning::Refused,
+            ..
+        }))
+    );
     let failure = Failure::from(error);
     if refused { Failure { advice: Some(credentials.to_owned()), ..failure } } else { failure }
 }

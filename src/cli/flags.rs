@@ -177,6 +177,16 @@ pub(super) const FLAGS: &[Flag] = &[
         ..ROW
     },
     Flag {
+        long: "max-retries",
+        takes: Takes::Value("N", |draft, given| store(&mut draft.max_retries, retries(given))),
+        env: &["UNCUT_MAX_RETRIES"],
+        default: Some("4"),
+        help: "how often a request that failed for now is sent again",
+        details: "After 0.5 s, then twice as long each time, or as the endpoint asks. A server that \
+                  loads its model is waited for beside that, for up to 10 minutes.",
+        ..ROW
+    },
+    Flag {
         long: "accept",
         takes: Takes::Value("QUIRK", accept),
         env: &["UNCUT_ACCEPT"],
@@ -314,6 +324,11 @@ fn count(given: Given<'_>) -> Result<NonZeroU32, String> {
     let number = number(given)?;
     let number = u32::try_from(number).map_err(|_| format!("{number} is too large"))?;
     NonZeroU32::new(number).ok_or_else(|| "must be at least 1".to_owned())
+}
+
+fn retries(given: Given<'_>) -> Result<u32, String> {
+    let number = number(given)?;
+    u32::try_from(number).map_err(|_| format!("{number} is too large"))
 }
 
 fn time(given: Given<'_>) -> Result<Option<Duration>, String> {

@@ -501,6 +501,7 @@ mod tests {
         Case("request-timeout", ["1s", "2s"], |o| format!("{:?}", o.request_timeout)),
         Case("idle-timeout", ["0", "2m"], |o| format!("{:?}", o.idle_timeout)),
         Case("command-timeout", ["0", "2h"], |o| format!("{:?}", o.command_timeout)),
+        Case("max-retries", ["0", "9"], |o| o.max_retries.to_string()),
         Case("accept", ["missing-ids", "finish-reason:eos"], |o| format!("{:?}", o.accept)),
         Case("session", ["one", "two"], |o| {
             o.session.as_ref().map_or(String::new(), |file| file.path.display().to_string())

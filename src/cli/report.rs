@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::json::Members;
 use crate::message::ToolCall;
 use crate::outcome::Outcome;
-use crate::provider::{FinishReason, Usage};
+use crate::provider::{FinishReason, Notice, Usage};
 use crate::secret::Mask;
 use crate::text::one_line;
 
@@ -102,8 +102,23 @@ impl<'a> Reporter<'a> {
                 let line = format!("{}: {summary} ({seconds:.1} s)", self.call(*step, call));
                 self.say(Verbosity::Normal, &line);
             }
+            Event::Notice(notice) => self.notice(notice),
             Event::Warning(text) => self.warning(text),
         }
+    }
+
+    fn notice(&mut self, notice: &Notice<'_>) {
+        let line = match notice {
+            Notice::Retry { retry, max_retries, pause, error } => {
+                format!("retry {retry}/{max_retries} in {:.1} s: {error}", pause.as_secs_f64())
+            }
+            Notice::Loading { pause } => {
+                let seconds = pause.as_secs_f64();
+                format!("the server is loading its model; next look in {seconds:.1} s")
+            }
+            Notice::Without { what } => format!("from now on {what}"),
+        };
+        self.say(Verbosity::Normal, &line);
     }
 
     /// Reports something odd that does not end the run.
@@ -206,7 +221,7 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::provider::ProviderError;
+    use crate::provider::{Meaning, ProviderError, StatusError};
     use crate::tools::Output;
 
     const KEY: &str = "sk-TESTKEY-1";
@@ -293,7 +308,14 @@ mod tests {
     #[test]
     fn nothing_that_others_say_breaks_the_line_or_shows_the_key() {
         let body = format!("{{\n\"error\": \"wrong key {KEY} \x1b[2J\"}}").into_bytes();
-        let status = ProviderError::Status { status: 400, message: None, location: None, body };
+        let status = ProviderError::Status(StatusError {
+            status: 400,
+            meaning: Meaning::Refused,
+            message: None,
+            location: None,
+            retry_after: None,
+            body,
+        });
         let lines = reported(Verbosity::Verbose, |reporter| {
             let call = ToolCall::new("1", "shell\n", format!("echo {KEY} {KEY}\n\x07"));
             let output = Output { text: String::new(), summary: format!("\r{KEY}") };

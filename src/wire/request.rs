@@ -126,6 +126,7 @@ mod tests {
     use crate::time::Deadline;
 
     use super::*;
+    use crate::provider::Notify;
 
     fn body(messages: &[Message], mask: &Mask) -> String {
         let raw = RawValue::from_string("{\"type\":\"object\"}".to_owned()).unwrap();
@@ -141,6 +142,7 @@ mod tests {
             tools: &tools,
             max_tokens: NonZeroU64::new(64),
             deadline: Deadline::NONE,
+            notify: Notify::NOBODY,
         };
         String::from_utf8(request_body(&request, mask)).unwrap()
     }

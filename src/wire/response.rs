@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::error::{ErrorObject, status_error};
 use crate::json::Members;
 use crate::message::AssistantMessage;
 use crate::provider::{Completion, FinishReason, ProviderError, Usage};
@@ -18,103 +19,10 @@ use crate::text::one_line;
 pub fn completion(body: Vec<u8>) -> Result<Completion, ProviderError> {
     match read(&body) {
         Ok(completion) => Ok(completion),
-        Err(Fault::Status(status)) => Err(status_error(status, None, body)),
+        Err(Fault::Status(status)) => Err(status_error(status, None, None, body)),
         Err(Fault::Unreadable(detail)) => Err(ProviderError::Response { detail, body }),
     }
 }
-
-/// The error of a status that is not 200, with the endpoint's own words where the body has some.
-pub fn status_error(status: u16, location: Option<String>, body: Vec<u8>) -> ProviderError {
-    let message = ErrorObject::find(&body).map(|error| error.message);
-    let message = message.filter(|message| !message.trim().is_empty());
-    ProviderError::Status { status, message, location, body }
-}
-
-/// What an endpoint says in place of a completion.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ErrorObject {
-    /// The message for people.
-    pub message: String,
-    /// The type of error, in the endpoint's word.
-    pub kind: Option<String>,
-    /// The code, in the endpoint's word or number.
-    pub code: Option<String>,
-}
-
-impl ErrorObject {
-    /// Finds the error in a body that came with a status other than 200.
-    ///
-    /// Read are the forms of OpenAI (an `error` object), of Gemini (a list of one), of older vLLM
-    /// servers (the members without the `error` around them), and a mere string as `error`,
-    /// `message` or `detail`.
-    pub fn find(body: &[u8]) -> Option<ErrorObject> {
-        let text = std::str::from_utf8(body).ok()?;
-        let raw: &RawValue = serde_json::from_str(text).ok()?;
-        let raw = first_element(raw).unwrap_or(raw);
-        let mut members = object(raw)?;
-        match members.take("error") {
-            Some(error) => ErrorObject::from_raw(error),
-            None => ErrorObject::from_members(members),
-        }
-    }
-
-    /// The status that the code or the type stands for.
-    pub fn status(&self) -> Option<u16> {
-        let number = self.code.as_ref().and_then(|code| code.parse().ok());
-        number.filter(|code| (400..600).contains(code)).or_else(|| {
-            let words = [self.code.as_deref(), self.kind.as_deref()];
-            let mut known = words.into_iter().flatten().filter_map(|word| {
-                STATUSES.iter().find(|(_, known)| known.contains(&word)).map(|(status, _)| *status)
-            });
-            known.next()
-        })
-    }
-
-    fn from_raw(error: &RawValue) -> Option<ErrorObject> {
-        match string(error) {
-            Some(message) => Some(ErrorObject { message, ..ErrorObject::default() }),
-            None => ErrorObject::from_members(object(error)?),
-        }
-        // Some servers always send the member, and leave it empty where there is no error.
-        .filter(|error| *error != ErrorObject::default())
-    }
-
-    fn from_members(mut members: Members<'_>) -> Option<ErrorObject> {
-        let mut word = |name| {
-            let raw = members.take(name)?;
-            string(raw).or_else(|| Some(raw.get().to_owned()))
-        };
-        let (message, kind, code) = (word("message"), word("type"), word("code"));
-        let message = message.or_else(|| word("detail"));
-        (message.is_some() || kind.is_some() || code.is_some()).then(|| ErrorObject {
-            message: message.unwrap_or_default(),
-            kind,
-            code,
-        })
-    }
-}
-
-/// The words of OpenAI, Anthropic, llama.cpp and proxies before them for what HTTP has numbers for.
-const STATUSES: &[(u16, &[&str])] = &[
-    (
-        400,
-        &[
-            "BadRequestError",
-            "context_length_exceeded",
-            "exceed_context_size_error",
-            "invalid_request_error",
-        ],
-    ),
-    (401, &["auth_error", "authentication_error", "invalid_api_key"]),
-    (403, &["permission_error"]),
-    (404, &["model_not_found", "not_found_error"]),
-    (413, &["request_too_large"]),
-    (429, &["insufficient_quota", "rate_limit_error", "rate_limit_exceeded"]),
-    (500, &["api_error", "internal_server_error", "server_error"]),
-    (503, &["service_unavailable", "unavailable_error"]),
-    (504, &["timeout_error"]),
-    (529, &["overloaded_error"]),
-];
 
 /// Why a body is no completion.
 enum Fault {
@@ -232,15 +140,15 @@ fn read_object<'a>(raw: &'a RawValue, place: &str) -> Result<Members<'a>, String
     serde_json::from_str(raw.get()).map_err(|error| format!("{place}: {error}"))
 }
 
-fn object(raw: &RawValue) -> Option<Members<'_>> {
+pub(super) fn object(raw: &RawValue) -> Option<Members<'_>> {
     read_object(raw, "").ok()
 }
 
-fn string(raw: &RawValue) -> Option<String> {
+pub(super) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-fn first_element(raw: &RawValue) -> Option<&RawValue> {
+pub(super) fn first_element(raw: &RawValue) -> Option<&RawValue> {
     let list: Vec<&RawValue> = Vec::deserialize(raw).ok()?;
     list.first().copied()
 }
@@ -260,6 +168,7 @@ fn kind(raw: &RawValue) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::StatusError;
 
     fn body(choice: &str, rest: &str) -> Vec<u8> {
         format!(r#"{{"id":"x","model":"m","choices":[{choice}]{rest}}}"#).into_bytes()
@@ -282,7 +191,9 @@ mod tests {
     #[track_caller]
     fn check_status(body: &str, expected: u16) {
         let error = completion(body.into()).expect_err("it was accepted");
-        let ProviderError::Status { status, body: kept, .. } = &error else { panic!("{error:?}") };
+        let ProviderError::Status(StatusError { status, body: kept, .. }) = &error else {
+            panic!("{error:?}")
+        };
         assert_eq!((*status, kept.as_slice()), (expected, body.as_bytes()));
     }
 
@@ -404,21 +315,5 @@ mod tests {
             r#","usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}"#,
             (Some(9), Some(4), None),
         );
-    }
-
-    #[test]
-    fn an_error_object_is_found_in_every_form() {
-        for (body, message, status) in [
-            (r#"{"error":{"message":"bad","type":"invalid_request_error"}}"#, "bad", Some(400)),
-            (r#"[{"error":{"code":400,"message":"bad"}}]"#, "bad", Some(400)),
-            (r#"{"object":"error","message":"bad","type":"BadRequestError"}"#, "bad", Some(400)),
-            (r#"{"error":"bad"}"#, "bad", None),
-            (r#"{"detail":"bad"}"#, "bad", None),
-        ] {
-            let error = ErrorObject::find(body.as_bytes()).expect(body);
-            assert_eq!((error.message.as_str(), error.status()), (message, status), "{body}");
-        }
-        assert_eq!(ErrorObject::find(b"<html>"), None);
-        assert_eq!(ErrorObject::find(b"{\"a\":1}"), None);
     }
 }

@@ -171,12 +171,13 @@ fn an_endpoint_that_refuses_is_rejected_with_its_own_words() {
 
 #[test]
 fn an_endpoint_that_is_not_to_be_had_now_is_transient() {
+    let once = "--max-retries=0";
     for status in [408, 409, 425, 429, 500, 502, 503, 504, 520, 524, 529] {
-        check(vec![Reply::status(status, "busy")], &[], 75, "transient", "busy");
+        check(vec![Reply::status(status, "busy")], &[once], 75, "transient", "busy");
     }
-    check(vec![Reply::answer("never whole").close_after(20)], &[], 75, "transient", "");
+    check(vec![Reply::answer("never whole").close_after(20)], &[once], 75, "transient", "");
     for flag in ["--idle-timeout", "--request-timeout"] {
-        check(vec![Reply::stall()], &[flag, "1s"], 75, "transient", flag);
+        check(vec![Reply::stall()], &[once, flag, "1s"], 75, "transient", flag);
     }
 }
 
@@ -185,8 +186,73 @@ fn nothing_listening_is_transient_and_names_the_address() {
     let dir = Dir::new("nobody");
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{free}/v1");
-    let ran = Uncut::new(&dir).args(["--base-url", &url, "-m", "m", "go"]).run();
+    let ran = Uncut::new(&dir).args(["--base-url", &url, "-m", "m", "go"]);
+    let ran = ran.arg("--max-retries=0").run();
     assert_fails(&ran, 75, "transient", &free.to_string());
+}
+
+#[test]
+fn a_request_that_failed_for_now_is_sent_again_byte_for_byte() {
+    let dir = Dir::new("retry");
+    let limit = Reply::status(429, r#"{"error":{"message":"slow down"}}"#);
+    let endpoint = Endpoint::start(vec![
+        limit.with_header("retry-after", "1"),
+        Reply::answer("cut").close_after(20),
+        Reply::reset(),
+        Reply::answer("ok"),
+    ]);
+    let started = Instant::now();
+    let ran = uncut(&dir, &endpoint).args(["--session", "s.jsonl", "go"]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "{ran:?}");
+    assert!(started.elapsed() >= Duration::from_secs(1));
+    let said = "uncut: retry 1/4 in 1.0 s: the endpoint answered 429: slow down";
+    assert_eq!(ran.stderr.lines().next(), Some(said));
+    assert_eq!(ran.stderr.matches("uncut: retry ").count(), 3, "{ran:?}");
+    let requests = endpoint.finish();
+    assert!(requests.iter().all(|request| request.raw == requests[0].raw));
+    assert_eq!(dir.read("s.jsonl").lines().count(), 2);
+}
+
+#[test]
+fn spent_retries_are_told_with_the_last_words() {
+    let busy = || {
+        let reply = Reply::status(429, r#"{"error":{"message":"slow down, tier 1"}}"#);
+        reply.with_header("retry-after-ms", "1")
+    };
+    let says = "429: slow down, tier 1 (3 attempts); try again later";
+    check(vec![busy(), busy(), busy()], &["--max-retries=2"], 75, "transient", says);
+    let later = || Reply::status(503, "").with_header("retry-after", "3600");
+    check(vec![later()], &[], 75, "transient", "asks to wait 3600s");
+    let soon = Reply::status(503, "").with_header("retry-after", "100");
+    check(vec![soon], &["--timeout", "50s"], 75, "transient", "asks to wait 100s");
+}
+
+#[test]
+fn a_model_that_is_loading_is_waited_for() {
+    let dir = Dir::new("loading");
+    let loading = || Reply::raw(include_bytes!("exchanges/llamacpp-loading-503.http").as_slice());
+    let endpoint = Endpoint::start(vec![loading(), loading(), Reply::answer("ok")]);
+    let ran = uncut(&dir, &endpoint).args(["--max-retries=0", "go"]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "{ran:?}");
+    assert!(ran.stderr.contains("the server is loading its model"), "{ran:?}");
+}
+
+#[test]
+fn what_a_retry_can_not_change_is_sent_once() {
+    let error = |message: &str| json!({"error": {"message": message}}).to_string();
+    let quota =
+        r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#;
+    check(vec![Reply::status(429, quota)], &[], 10, "rejected", "exceeded your current quota");
+    let crash = error("Context size has been exceeded.");
+    check(vec![Reply::status(500, crash)], &[], 15, "context", "context size");
+    let both = "This model's maximum context length is 128000 tokens. However, you requested 65535 \
+                output tokens and your prompt contains at least 62466 input tokens";
+    let overflow = || Reply::status(400, error(both));
+    check(vec![overflow()], &[], 15, "context", "62466 input tokens");
+    check(vec![overflow()], &[], 15, "context", "lower --max-tokens");
+    let bare =
+        r#"{"object":"error","message":"max_tokens must be at least 1, got -186.","code":400}"#;
+    check(vec![Reply::status(400, bare)], &[], 15, "context", "lower --max-tokens");
 }
 
 #[test]

@@ -65,7 +65,8 @@ fn levels() -> BTreeMap<String, u32> {
     let row = |line: &str| {
         let mut cells = line.strip_prefix("//! |")?.split('|').map(str::trim);
         let level = cells.next()?.parse().ok()?;
-        let (module, _) = cells.next()?.strip_prefix("[`")?.split_once("`]")?;
+        let (module, _) =
+            cells.next()?.trim_start_matches('[').strip_prefix('`')?.split_once('`')?;
         Some((module.to_owned(), level))
     };
     read("src/lib.rs").lines().filter_map(row).collect()
