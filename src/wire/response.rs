@@ -17,18 +17,24 @@ use crate::text::one_line;
 /// that it should have come with; [`ProviderError::Response`] for everything else that is not a
 /// completion. Both have the whole body.
 pub fn completion(body: Vec<u8>) -> Result<Completion, ProviderError> {
-    match read(&body) {
-        Ok(completion) => Ok(completion),
-        Err(Fault::Status(status)) => Err(status_error(status, None, None, body)),
-        Err(Fault::Unreadable(detail)) => Err(ProviderError::Response { detail, body }),
-    }
+    read(&body).map_err(|fault| fault.with(body))
 }
 
 /// Why a body is no completion.
-enum Fault {
+pub(super) enum Fault {
     /// It reports an error that belongs to this status.
     Status(u16),
     Unreadable(String),
+}
+
+impl Fault {
+    /// The error for a body that has this fault.
+    pub(super) fn with(self, body: Vec<u8>) -> ProviderError {
+        match self {
+            Fault::Status(status) => status_error(status, None, None, body),
+            Fault::Unreadable(detail) => ProviderError::Response { detail, body },
+        }
+    }
 }
 
 impl From<String> for Fault {
@@ -50,66 +56,85 @@ impl From<ErrorObject> for Fault {
 }
 
 fn read(body: &[u8]) -> Result<Completion, Fault> {
-    let raw = parse(body)?;
+    let mut response = open(parse(text(body)?, "the body")?, "the body")?;
+    let choices = response.take("choices").ok_or_else(|| "no choices".to_owned())?;
+    let first = first_element(choices).ok_or_else(|| match choices.get().starts_with('[') {
+        true => "no choices: the list is empty".to_owned(),
+        false => format!("no choices: choices is {}", kind(choices)),
+    })?;
+    let mut choice = open_choice(first)?;
+    let finish_reason = take_finish_reason(&mut choice)?;
+    let message = choice.take("message").ok_or_else(|| "no choices[0].message".to_owned())?;
+    Ok(Completion {
+        message: read_message(message)?,
+        finish_reason,
+        usage: response.take("usage").and_then(object).map(read_usage).unwrap_or_default(),
+        model: response.take("model").and_then(string),
+    })
+}
+
+fn text(body: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(body)
+        .map_err(|error| format!("the body is not UTF-8 at byte {}", error.valid_up_to()))
+}
+
+/// One JSON value with nothing but white space around it, perhaps behind a byte order mark.
+pub(super) fn parse<'a>(text: &'a str, what: &str) -> Result<&'a RawValue, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii();
+    if text.is_empty() {
+        return Err(format!("{what} is empty"));
+    }
+    if text.starts_with('<') {
+        return Err(format!("{what} is an HTML page and not JSON: is the base URL right?"));
+    }
+    serde_json::from_str(text).map_err(|error| match error.is_eof() {
+        true => format!("{what} ends in the middle of its JSON: {error}"),
+        false => format!("{what} is not one JSON value: {error}"),
+    })
+}
+
+/// The members of a completion, or of a piece of one, that reports no error.
+pub(super) fn open<'a>(raw: &'a RawValue, what: &str) -> Result<Members<'a>, Fault> {
     // Gemini has its errors in a list, but no completion ever comes in one.
     let element = first_element(raw).and_then(object);
     if let Some(error) = element.and_then(|mut element| element.take("error")) {
         return Err(ErrorObject::from_raw(error).unwrap_or_default().into());
     }
     if !raw.get().starts_with('{') {
-        return Err(format!("no choices: the body is {}", kind(raw)).into());
+        return Err(format!("no choices: {what} is {}", kind(raw)).into());
     }
-    let mut response = read_object(raw, "the body")?;
+    let mut response = read_object(raw, what)?;
     if let Some(error) = response.take("error").and_then(ErrorObject::from_raw) {
         return Err(error.into());
     }
     if response.take("object").and_then(string).as_deref() == Some("error") {
         return Err(ErrorObject::from_members(response).unwrap_or_default().into());
     }
-    let choices = response.take("choices").ok_or_else(|| "no choices".to_owned())?;
-    let first = first_element(choices).ok_or_else(|| match choices.get().starts_with('[') {
-        true => "no choices: the list is empty".to_owned(),
-        false => format!("no choices: choices is {}", kind(choices)),
-    })?;
-    let mut choice = read_object(first, "choices[0]")?;
-    if let Some(error) = choice.take("error").and_then(ErrorObject::from_raw) {
-        return Err(error.into());
-    }
-    let finish_reason = match choice.take("finish_reason") {
-        Some(raw) => Some(string(raw).ok_or_else(|| {
-            format!("choices[0].finish_reason is {} and not a string", kind(raw))
-        })?),
-        None => None,
-    };
-    let message = choice.take("message").ok_or_else(|| "no choices[0].message".to_owned())?;
-    let message = AssistantMessage::from_members(read_object(message, "choices[0].message")?)
-        .map_err(|error| format!("choices[0].message.{error}"))?;
-    Ok(Completion {
-        message,
-        finish_reason: FinishReason::parse(finish_reason.as_deref()),
-        usage: response.take("usage").and_then(object).map(read_usage).unwrap_or_default(),
-        model: response.take("model").and_then(string),
-    })
+    Ok(response)
 }
 
-/// One JSON value with nothing but white space around it, perhaps behind a byte order mark.
-fn parse(body: &[u8]) -> Result<&RawValue, String> {
-    let text = std::str::from_utf8(body)
-        .map_err(|error| format!("the body is not UTF-8 at byte {}", error.valid_up_to()))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii();
-    if text.is_empty() {
-        return Err("the body is empty".to_owned());
+/// The members of the first choice, when it reports no error.
+pub(super) fn open_choice(raw: &RawValue) -> Result<Members<'_>, Fault> {
+    let mut choice = read_object(raw, "choices[0]")?;
+    match choice.take("error").and_then(ErrorObject::from_raw) {
+        Some(error) => Err(error.into()),
+        None => Ok(choice),
     }
-    if text.starts_with('<') {
-        return Err("the body is an HTML page and not JSON: is the base URL right?".to_owned());
-    }
-    serde_json::from_str(text).map_err(|error| match error.is_eof() {
-        true => format!("the body ends in the middle of its JSON: {error}"),
-        false => format!("the body is not one JSON value: {error}"),
-    })
 }
 
-fn read_usage(mut usage: Members<'_>) -> Usage {
+pub(super) fn take_finish_reason(choice: &mut Members<'_>) -> Result<FinishReason, String> {
+    let Some(raw) = choice.take("finish_reason") else { return Ok(FinishReason::Missing) };
+    let word = string(raw)
+        .ok_or_else(|| format!("choices[0].finish_reason is {} and not a string", kind(raw)))?;
+    Ok(FinishReason::parse(Some(&word)))
+}
+
+pub(super) fn read_message(raw: &RawValue) -> Result<AssistantMessage, String> {
+    AssistantMessage::from_members(read_object(raw, "choices[0].message")?)
+        .map_err(|error| format!("choices[0].message.{error}"))
+}
+
+pub(super) fn read_usage(mut usage: Members<'_>) -> Usage {
     let mut details = usage.take("prompt_tokens_details").and_then(object);
     Usage {
         prompt_tokens: usage.take("prompt_tokens").and_then(count),
@@ -133,7 +158,7 @@ fn count(raw: &RawValue) -> Option<u64> {
     text.parse().ok().or_else(float)
 }
 
-fn read_object<'a>(raw: &'a RawValue, place: &str) -> Result<Members<'a>, String> {
+pub(super) fn read_object<'a>(raw: &'a RawValue, place: &str) -> Result<Members<'a>, String> {
     if !raw.get().starts_with('{') {
         return Err(format!("{place} is {} and not an object", kind(raw)));
     }
@@ -154,7 +179,7 @@ pub(super) fn first_element(raw: &RawValue) -> Option<&RawValue> {
 }
 
 /// What kind of value it is, for messages.
-fn kind(raw: &RawValue) -> &'static str {
+pub(super) fn kind(raw: &RawValue) -> &'static str {
     match raw.get().as_bytes().first() {
         Some(b'{') => "an object",
         Some(b'[') => "a list",
