@@ -21,6 +21,7 @@ mod inputs;
 mod options;
 mod parse;
 mod report;
+mod values;
 
 /// What the process was given, so that nothing below reads it from the process.
 pub struct Invocation<'a> {

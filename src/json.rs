@@ -99,6 +99,16 @@ impl Fields {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
+
+    /// Whether there is a member of that name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.iter().any(|(member, _)| member == name)
+    }
+
+    /// Drops the members of these names.
+    pub fn remove(&mut self, names: &[&str]) {
+        self.0.retain(|(name, _)| !names.contains(&name.as_str()));
+    }
 }
 
 /// The members of a JSON object, borrowed from its text, each name at most once.
@@ -108,6 +118,12 @@ impl Fields {
 pub struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Members<'a> {
+    /// Looks at a member; `null` counts as absent.
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+        let (_, value) = self.0.iter().find(|(member, _)| member == name)?;
+        (value.get() != "null").then_some(*value)
+    }
+
     /// Takes a member out; `null` counts as absent.
     pub fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let index = self.0.iter().position(|(member, _)| member == name)?;
@@ -134,7 +150,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 
 /// No object of the protocol comes near; without a limit, comparing names pair by pair is a way to
 /// keep us busy for hours.
-const MEMBERS_MAX: usize = 1_000;
+pub(crate) const MEMBERS_MAX: usize = 1_000;
 
 struct MembersVisitor;
 

@@ -9,6 +9,8 @@
 //! answer lets anybody notice, and costs an error each time the other side has closed it.
 
 mod endpoint;
+mod fallback;
+mod headers;
 
 use std::fmt;
 use std::io::{self, Read as _};
@@ -23,14 +25,15 @@ use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body, ProxyProtocol};
 
-use crate::provider::{Completion, CompletionRequest, Provider, ProviderError};
+use crate::provider::{Completion, CompletionRequest, Notice, Provider, ProviderError};
 use crate::proxy::Proxy;
 use crate::retry;
 use crate::secret::{Mask, Secret};
 use crate::time::{Deadline, parse_http_date};
-use crate::wire;
+use crate::wire::{self, RequestForm};
 
 pub use endpoint::Endpoint;
+pub use headers::Header;
 
 /// The most bytes of a body that are read.
 const BODY_MAX: usize = 64 << 20;
@@ -58,6 +61,10 @@ pub struct Settings {
     pub request_timeout: Option<Duration>,
     /// How often a request is sent again.
     pub max_retries: u32,
+    /// What of a request there is to choose.
+    pub form: RequestForm,
+    /// Further headers of every request; of one that we would send too, only this is sent.
+    pub headers: Vec<Header>,
     /// The proxy to go through.
     pub proxy: Option<Proxy>,
     /// What is masked in requests and in errors, beside the key and what the URLs hold.
@@ -81,6 +88,7 @@ impl OpenAi {
     pub fn new(mut settings: Settings) -> Result<OpenAi, String> {
         settings.mask.extend(settings.key.clone());
         settings.mask.extend(settings.endpoint.secrets());
+        settings.mask.extend(settings.headers.iter().filter_map(Header::secret));
         settings.mask.extend(settings.proxy.iter().flat_map(Proxy::secrets));
         let uri = settings.endpoint.url().parse().map_err(|_| "the base URL is not a URL")?;
         let proxy = settings.proxy.as_ref().map(proxy).transpose()?;
@@ -151,8 +159,11 @@ impl OpenAi {
             .timeout_per_write(limits.idle)
             .build()
             .header(header::CONTENT_TYPE, "application/json");
-        if let Some(authorization) = &self.authorization {
-            request = request.header(header::AUTHORIZATION, authorization);
+        let own = self.authorization.as_ref().map(|value| (header::AUTHORIZATION, value));
+        let own = own.filter(|(name, _)| !self.settings.headers.iter().any(|h| h.name == name));
+        let given = self.settings.headers.iter().map(|header| (header.name.clone(), &header.value));
+        for (name, value) in given.chain(own) {
+            request = request.header(name, value);
         }
         request.send(body)
     }
@@ -184,10 +195,24 @@ impl OpenAi {
 
 impl Provider for OpenAi {
     fn complete(&mut self, request: &CompletionRequest<'_>) -> Result<Completion, ProviderError> {
-        let body = wire::request_body(request, &self.settings.mask);
-        let attempt = || self.attempt(&body, request.deadline);
-        retry::run(self.settings.max_retries, request.deadline, request.notify, attempt)
-            .map_err(|error| error.masked(&self.settings.mask))
+        loop {
+            let body = wire::request_body(request, &self.settings.form, &self.settings.mask);
+            let attempt = || self.attempt(&body, request.deadline);
+            let result =
+                retry::run(self.settings.max_retries, request.deadline, request.notify, attempt);
+            let error = match result {
+                Ok(completion) => return Ok(completion),
+                Err(error) => error,
+            };
+            // Each of these can happen once, and is remembered for the rest of the run.
+            match fallback::after(&self.settings.form, &error) {
+                Some((form, what)) => {
+                    (request.notify.0)(&Notice::Without { what });
+                    self.settings.form = form;
+                }
+                None => return Err(error.masked(&self.settings.mask)),
+            }
+        }
     }
 }
 

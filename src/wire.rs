@@ -10,5 +10,5 @@ mod request;
 mod response;
 
 pub use error::status_error;
-pub use request::request_body;
+pub use request::{ExtraBody, RequestForm, Stream, request_body};
 pub use response::completion;

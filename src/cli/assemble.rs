@@ -144,6 +144,8 @@ fn provider(
                 idle_timeout: options.idle_timeout,
                 request_timeout: options.request_timeout,
                 max_retries: options.max_retries,
+                form: options.form.clone(),
+                headers: options.headers.clone(),
                 proxy: proxy(env, endpoint)?,
                 mask: mask.clone(),
             };

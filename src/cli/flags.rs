@@ -5,13 +5,11 @@
 //! whoever calls it does.
 
 use std::ffi::OsStr;
-use std::num::{NonZeroU32, NonZeroU64};
-use std::time::Duration;
 
-use super::duration;
-use super::options::{Draft, Named, Origin, Special};
-use crate::provider::FinishReason;
-use crate::text::one_line;
+use super::options::{Draft, Origin, Special};
+use super::values::{accept, count, limit, path, retries, store, text, time, word};
+use crate::openai::Header;
+use crate::wire::{ExtraBody, Stream};
 
 /// One flag.
 pub(super) struct Flag {
@@ -187,12 +185,43 @@ pub(super) const FLAGS: &[Flag] = &[
         ..ROW
     },
     Flag {
+        long: "no-stream",
+        takes: Takes::Nothing(|draft, _| draft.form.stream = Stream::Off),
+        env: &["UNCUT_NO_STREAM"],
+        help: "ask for one JSON body in place of a stream",
+        details: "Without a stream a slow model is silent until it is done; see --idle-timeout.",
+        ..ROW
+    },
+    Flag {
+        long: "extra-body",
+        takes: Takes::Value("JSON", |draft, given| {
+            store(&mut draft.form.extra_body, text(given).and_then(|json| ExtraBody::parse(&json)))
+        }),
+        env: &["UNCUT_EXTRA_BODY"],
+        help: "members to add to every request, such as temperature and seed",
+        details: "A JSON object. What the run itself sets can't be set in it.",
+        ..ROW
+    },
+    Flag {
+        long: "header",
+        takes: Takes::Value("'NAME: VALUE'", |draft, given| {
+            let header = text(given).and_then(|header| Header::parse(&header))?;
+            draft.headers.push(header);
+            Ok(())
+        }),
+        help: "a header to add to every request",
+        details: "An Authorization header takes the place of the key.",
+        repeatable: true,
+        ..ROW
+    },
+    Flag {
         long: "accept",
         takes: Takes::Value("QUIRK", accept),
         env: &["UNCUT_ACCEPT"],
-        help: "let pass what would end the run as protocol",
+        help: "an oddity of the endpoint to live with",
         details: "missing-ids: tool calls without an id. finish-reason:WORD: an unknown finish \
-                  reason, taken for stop. Several are separated by commas.",
+                  reason, taken for stop. no-reasoning-echo: earlier reasoning is not sent back, \
+                  for endpoints that refuse it. Several are separated by commas.",
         repeatable: true,
         ..ROW
     },
@@ -273,103 +302,6 @@ pub(super) const FLAGS: &[Flag] = &[
     },
 ];
 
-fn store<T, V: Into<T>>(slot: &mut T, value: Result<V, String>) -> Result<(), String> {
-    *slot = value?.into();
-    Ok(())
-}
-
-fn text(given: Given<'_>) -> Result<String, String> {
-    let bytes = given.text.as_encoded_bytes();
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(error) => Err(format!("byte {} is not UTF-8", error.valid_up_to() + 1)),
-    }
-}
-
-/// Text that is not blank, without the white space around it.
-fn word(given: Given<'_>) -> Result<String, String> {
-    let text = text(given)?;
-    match text.trim() {
-        "" => Err("is empty".to_owned()),
-        word => Ok(word.to_owned()),
-    }
-}
-
-fn path(given: Given<'_>) -> Result<Named, String> {
-    match given.text.as_encoded_bytes() {
-        b"" => Err("the name is empty".to_owned()),
-        b"-" => Err("\"-\" is not a name; a file of that name is ./-".to_owned()),
-        _ => Ok(Named { origin: given.origin.clone(), path: given.text.into() }),
-    }
-}
-
-fn number(given: Given<'_>) -> Result<u64, String> {
-    let text = word(given)?;
-    let shown = one_line(&text, 40);
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if text.strip_prefix('-').is_some_and(is_number) {
-        return Err(format!("\"{shown}\" is negative; give a whole number"));
-    }
-    if !is_number(&text) {
-        return Err(format!("\"{shown}\" is not a whole number"));
-    }
-    text.parse().map_err(|_| format!("\"{shown}\" is too large"))
-}
-
-fn limit(given: Given<'_>) -> Result<Option<NonZeroU64>, String> {
-    number(given).map(NonZeroU64::new)
-}
-
-fn count(given: Given<'_>) -> Result<NonZeroU32, String> {
-    let number = number(given)?;
-    let number = u32::try_from(number).map_err(|_| format!("{number} is too large"))?;
-    NonZeroU32::new(number).ok_or_else(|| "must be at least 1".to_owned())
-}
-
-fn retries(given: Given<'_>) -> Result<u32, String> {
-    let number = number(given)?;
-    u32::try_from(number).map_err(|_| format!("{number} is too large"))
-}
-
-fn time(given: Given<'_>) -> Result<Option<Duration>, String> {
-    let text = word(given)?;
-    duration::parse(&text).map_err(|problem| format!("\"{}\" {problem}", one_line(&text, 40)))
-}
-
-fn accept(draft: &mut Draft, given: Given<'_>) -> Result<(), String> {
-    for quirk in word(given)?.split(',').map(str::trim) {
-        if quirk == "missing-ids" {
-            draft.accept.missing_ids = true;
-        } else if let Some(word) = quirk.strip_prefix("finish-reason:") {
-            draft.accept.finish_reasons.push(unknown_finish_reason(word)?);
-        } else {
-            return Err(format!(
-                "\"{}\" is unknown; give missing-ids or finish-reason:WORD",
-                one_line(quirk, 40)
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Only a word without a meaning can be given one.
-fn unknown_finish_reason(word: &str) -> Result<String, String> {
-    let shown = one_line(word, 40);
-    match FinishReason::parse(Some(word)) {
-        FinishReason::Other(word) => Ok(word),
-        FinishReason::Truncated(_) => Err(format!(
-            "finish-reason:{shown} can't be accepted: \"{shown}\" says that the model was cut off"
-        )),
-        FinishReason::Filtered(_) => Err(format!(
-            "finish-reason:{shown} can't be accepted: \"{shown}\" says that the answer was refused"
-        )),
-        FinishReason::Stop | FinishReason::ToolCalls => {
-            Err(format!("finish-reason:{shown} needs no acceptance; leave it out"))
-        }
-        FinishReason::Missing => Err("finish-reason: needs a word".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,7 +347,8 @@ mod tests {
             let details = flag.details;
             assert!(details.is_empty() || details.ends_with('.'), "{}", flag.long);
             if let Takes::Value(name, _) = flag.takes {
-                assert!(name.chars().all(|c| c.is_ascii_uppercase()), "{}", flag.long);
+                let is_plain = |c: char| c.is_ascii_uppercase() || "': ".contains(c);
+                assert!(name.chars().all(is_plain), "{}", flag.long);
             } else {
                 assert!(flag.default.is_none() && !flag.repeatable, "{}", flag.long);
             }

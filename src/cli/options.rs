@@ -6,10 +6,11 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::openai::Endpoint;
+use crate::openai::{Endpoint, Header};
 use crate::prompt::AgentsMd;
 use crate::secret::Secret;
 use crate::verdict::Accept;
+use crate::wire::RequestForm;
 
 /// Everything that a run depends on, valid in itself: what is left to find out is what is on disk.
 #[derive(Debug, PartialEq)]
@@ -26,6 +27,8 @@ pub(super) struct Options {
     pub(super) idle_timeout: Option<Duration>,
     pub(super) command_timeout: Option<Duration>,
     pub(super) max_retries: u32,
+    pub(super) form: RequestForm,
+    pub(super) headers: Vec<Header>,
     pub(super) accept: Accept,
     pub(super) directory: Named,
     pub(super) session: Option<Named>,
@@ -151,6 +154,8 @@ pub(super) struct Draft {
     pub(super) idle_timeout: Option<Duration>,
     pub(super) command_timeout: Option<Duration>,
     pub(super) max_retries: u32,
+    pub(super) form: RequestForm,
+    pub(super) headers: Vec<Header>,
     pub(super) accept: Accept,
     pub(super) directory: Option<Named>,
     pub(super) session: Option<Named>,
@@ -188,6 +193,8 @@ impl Draft {
             idle_timeout: self.idle_timeout,
             command_timeout: self.command_timeout,
             max_retries: self.max_retries,
+            form: self.form,
+            headers: self.headers,
             accept: self.accept,
             directory: self.directory.ok_or_else(|| missing("directory", "give a directory"))?,
             session: self.session,

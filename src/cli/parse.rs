@@ -271,6 +271,7 @@ mod tests {
     use super::*;
     use crate::cli::options::{Completions, KeySource, Named, PromptSource, PromptText, Verbosity};
     use crate::prompt::AgentsMd;
+    use crate::wire::Stream;
 
     fn words(line: &[&str]) -> Vec<OsString> {
         line.iter().map(OsString::from).collect()
@@ -375,7 +376,7 @@ mod tests {
             ("--max-token=sk-1", "--max-token", "the nearest is --max-tokens"),
             ("--max_steps", "--max_steps", "the nearest is --max-steps"),
             ("--modle", "--modle", "the nearest is --model"),
-            ("--no-stream", "--no-stream", "uncut --help lists all of them"),
+            ("--colour", "--colour", "uncut --help lists all of them"),
             ("--=", "--", "uncut --help lists all of them"),
             ("-ksk-1", "-k", "uncut --help lists all of them"),
             ("-qk", "-k", "uncut --help lists all of them"),
@@ -417,14 +418,14 @@ mod tests {
             "-mx",
             "--accept",
             "missing-ids, finish-reason:eos",
-            "--accept=finish-reason:Done",
+            "--accept=finish-reason:Done,no-reasoning-echo",
             "hi",
         ]);
+        assert!(accept.form.omit_reasoning);
         assert!(accept.accept.missing_ids);
         assert_eq!(accept.accept.finish_reasons, ["eos", "Done"]);
         for (quirk, problem_start) in [
-            ("missing", "\"missing\" is unknown; give missing-ids or"),
-            ("no-reasoning-echo", "\"no-reasoning-echo\" is unknown"),
+            ("missing", "\"missing\" is unknown; give missing-ids, "),
             ("missing-ids,", "\"\" is unknown"),
             ("finish-reason:", "finish-reason: needs a word"),
             ("finish-reason:length", "finish-reason:length can't be accepted"),
@@ -501,6 +502,9 @@ mod tests {
         Case("request-timeout", ["1s", "2s"], |o| format!("{:?}", o.request_timeout)),
         Case("idle-timeout", ["0", "2m"], |o| format!("{:?}", o.idle_timeout)),
         Case("command-timeout", ["0", "2h"], |o| format!("{:?}", o.command_timeout)),
+        Case("extra-body", ["{\"seed\":1}", "{\"seed\":2}"], |o| {
+            format!("{:?}", o.form.extra_body)
+        }),
         Case("max-retries", ["0", "9"], |o| o.max_retries.to_string()),
         Case("accept", ["missing-ids", "finish-reason:eos"], |o| format!("{:?}", o.accept)),
         Case("session", ["one", "two"], |o| {
@@ -520,7 +524,8 @@ mod tests {
             };
         for flag in FLAGS.iter().filter(|flag| !flag.env.is_empty()) {
             if matches!(flag.takes, Takes::Nothing(_)) {
-                assert_eq!(flag.long, "no-agents-md", "has a test of its own");
+                let own = ["no-agents-md", "no-stream"].contains(&flag.long);
+                assert!(own, "{} has no test of its own", flag.long);
                 continue;
             }
             let Case(long, [one, two], show) =
@@ -601,6 +606,26 @@ mod tests {
             assert_eq!(agents_md(&["-mx", "hi"], off), AgentsMd::Discover, "{off}");
             assert_eq!(agents_md(&["-mx", "hi", "--no-agents-md"], off), AgentsMd::None, "{off}");
         }
+    }
+
+    #[test]
+    fn a_stream_is_the_default() {
+        let stream = |line: &[&str]| options(line).form.stream;
+        assert_eq!(stream(&["-mx", "hi"]), Stream::WithUsage);
+        assert_eq!(stream(&["-mx", "hi", "--no-stream"]), Stream::Off);
+        let set = variables(&[("UNCUT_NO_STREAM", "1")]);
+        let Ok(Request::Run(options)) = parse(&words(&["-mx", "hi"]), &set) else { panic!() };
+        assert_eq!(options.form.stream, Stream::Off);
+    }
+
+    #[test]
+    fn headers_add_up_and_are_not_shown() {
+        let line = ["-mx", "hi", "--header", "X-A: secret-1", "--header=X-B: secret-2"];
+        let options = options(&line);
+        assert_eq!(options.headers.len(), 2);
+        assert!(!format!("{options:?}").contains("secret"));
+        let problem = problem(&["-mx", "hi", "--header", "secret"]);
+        assert_eq!(problem, "--header: there is no colon; give NAME: VALUE");
     }
 
     /// The sources of a key from the strongest to the weakest, each as arguments and variables.

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::json::{Fields, Members};
 use crate::message::{Message, ToolCall};
 use crate::provider::{CompletionRequest, ToolDefinition};
 use crate::secret::Mask;
@@ -14,31 +16,102 @@ use crate::secret::Mask;
 ///
 /// What grows from step to step comes last and only ever grows at its end, so that each body of a
 /// run starts with the bytes of the one before, and the endpoint's prompt cache hits.
-pub fn request_body(request: &CompletionRequest<'_>, mask: &Mask) -> Vec<u8> {
+pub fn request_body(request: &CompletionRequest<'_>, form: &RequestForm, mask: &Mask) -> Vec<u8> {
     #[expect(
         clippy::expect_used,
         reason = "memory takes everything, and no Serialize of ours refuses a value"
     )]
-    let body = serde_json::to_vec(&Body(request)).expect("a request is JSON");
+    let body = serde_json::to_vec(&Body { request, form }).expect("a request is JSON");
     mask.bytes(body)
 }
+
+/// What an endpoint wants of every request, or the user of every answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestForm {
+    /// How the completion is to come.
+    pub stream: Stream,
+    /// Sends the limit of a completion as `max_completion_tokens` and not as `max_tokens`.
+    pub max_completion_tokens: bool,
+    /// Further members of the body.
+    pub extra_body: ExtraBody,
+    /// Keeps earlier reasoning from going back. Some models refuse it; others, with tools, refuse
+    /// to go on without.
+    pub omit_reasoning: bool,
+}
+
+/// How a completion is to come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stream {
+    /// As events, and the usage as one of them.
+    #[default]
+    WithUsage,
+    /// As events, for endpoints that know no `stream_options`.
+    Bare,
+    /// As one body.
+    Off,
+}
+
+/// Members that the user adds to every request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtraBody(Fields);
+
+impl ExtraBody {
+    /// Reads a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// The text is no JSON object, or names a member that only the run itself can set. The error
+    /// shows no value: there may be a key among them.
+    pub fn parse(text: &str) -> Result<ExtraBody, String> {
+        let raw: &RawValue =
+            serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        if !raw.get().starts_with('{') {
+            return Err("it is not a JSON object".to_owned());
+        }
+        let members: Members<'_> =
+            serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+        let fields = members.into_fields();
+        match RESERVED.iter().find(|name| fields.contains(name)) {
+            Some(name) => Err(format!("\"{name}\" can't be set in it")),
+            None => Ok(ExtraBody(fields)),
+        }
+    }
+}
+
+/// What the conversation and the reading of the response depend on, and what has a flag of its own,
+/// because the limits of a run are checked by it.
+const RESERVED: &[&str] =
+    &["messages", "tools", "stream", "model", "n", "max_tokens", "max_completion_tokens"];
+
+/// Where endpoints put the reasoning of a message.
+const REASONING: &[&str] = &["reasoning", "reasoning_content", "reasoning_details"];
 
 /// The name under which text that should have been arguments goes out.
 const INVALID: &str = "invalid_arguments";
 
-struct Body<'a>(&'a CompletionRequest<'a>);
+struct Body<'a> {
+    request: &'a CompletionRequest<'a>,
+    form: &'a RequestForm,
+}
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let request = self.0;
+        let Body { request, form } = self;
+        let extra = &form.extra_body.0;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", request.model)?;
-        map.serialize_entry("stream", &false)?;
-        if let Some(max_tokens) = request.max_tokens {
-            map.serialize_entry("max_tokens", &max_tokens)?;
+        map.serialize_entry("stream", &(form.stream != Stream::Off))?;
+        if form.stream == Stream::WithUsage && !extra.contains("stream_options") {
+            map.serialize_entry("stream_options", &serde_json::json!({ "include_usage": true }))?;
         }
+        let limit = if form.max_completion_tokens { "max_completion_tokens" } else { "max_tokens" };
+        if let Some(max_tokens) = request.max_tokens {
+            map.serialize_entry(limit, &max_tokens)?;
+        }
+        extra.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
         map.serialize_entry("tools", &Tools(request.tools))?;
-        map.serialize_entry("messages", &Messages(request))?;
+        map.serialize_entry("messages", &Messages(self))?;
         map.end()
     }
 }
@@ -74,16 +147,17 @@ impl Serialize for Function<'_> {
     }
 }
 
-struct Messages<'a>(&'a CompletionRequest<'a>);
+struct Messages<'a>(&'a Body<'a>);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Body { request, form } = self.0;
         let mut seq = serializer.serialize_seq(None)?;
-        if !self.0.system_prompt.is_empty() {
-            seq.serialize_element(&Message::system(self.0.system_prompt))?;
+        if !request.system_prompt.is_empty() {
+            seq.serialize_element(&Message::system(request.system_prompt))?;
         }
-        for message in self.0.messages {
-            seq.serialize_element(sendable(message).as_ref())?;
+        for message in request.messages {
+            seq.serialize_element(sendable(message, form.omit_reasoning).as_ref())?;
         }
         seq.end()
     }
@@ -94,12 +168,16 @@ impl Serialize for Messages<'_> {
 /// Some servers parse the arguments of earlier calls, and answer 500 from then on when one is not
 /// a JSON object. The conversation keeps what the model wrote; what goes out is
 /// `{"invalid_arguments":"..."}` with that text inside, or `{}` where there was none.
-fn sendable(message: &Message) -> Cow<'_, Message> {
+fn sendable(message: &Message, omit_reasoning: bool) -> Cow<'_, Message> {
     let Message::Assistant(assistant) = message else { return Cow::Borrowed(message) };
-    if assistant.tool_calls.iter().all(has_valid_arguments) {
+    let omit = omit_reasoning && REASONING.iter().any(|name| assistant.extra.contains(name));
+    if !omit && assistant.tool_calls.iter().all(has_valid_arguments) {
         return Cow::Borrowed(message);
     }
     let mut assistant = assistant.clone();
+    if omit {
+        assistant.extra.remove(REASONING);
+    }
     for call in assistant.tool_calls.iter_mut().filter(|call| !has_valid_arguments(call)) {
         call.arguments = match call.arguments.trim() {
             "" => "{}".to_owned(),
@@ -119,8 +197,6 @@ fn has_valid_arguments(call: &ToolCall) -> bool {
 mod tests {
     use std::num::NonZeroU64;
 
-    use serde_json::value::RawValue;
-
     use crate::json::Json;
     use crate::message::AssistantMessage;
     use crate::time::Deadline;
@@ -129,6 +205,10 @@ mod tests {
     use crate::provider::Notify;
 
     fn body(messages: &[Message], mask: &Mask) -> String {
+        body_in(&RequestForm::default(), messages, mask)
+    }
+
+    fn body_in(form: &RequestForm, messages: &[Message], mask: &Mask) -> String {
         let raw = RawValue::from_string("{\"type\":\"object\"}".to_owned()).unwrap();
         let tools = [ToolDefinition {
             name: "shell",
@@ -144,7 +224,7 @@ mod tests {
             deadline: Deadline::NONE,
             notify: Notify::NOBODY,
         };
-        String::from_utf8(request_body(&request, mask)).unwrap()
+        String::from_utf8(request_body(&request, form, mask)).unwrap()
     }
 
     #[test]
@@ -152,13 +232,100 @@ mod tests {
         assert_eq!(
             body(&[Message::user("hi")], &Mask::default()),
             concat!(
-                r#"{"model":"m","stream":false,"max_tokens":64,"#,
+                r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"#,
+                r#""max_tokens":64,"#,
                 r#""tools":[{"type":"function","function":{"name":"shell","#,
                 r#""description":"Runs a command.","parameters":{"type":"object"}}}],"#,
                 r#""messages":[{"role":"system","content":"Be brief."},"#,
                 r#"{"role":"user","content":"hi"}]}"#
             )
         );
+    }
+
+    /// What stands before the tools.
+    #[track_caller]
+    fn check_start(form: &RequestForm, expected: &str) {
+        let body = body_in(form, &[], &Mask::default());
+        let (start, _) = body.split_once(r#","tools":["#).unwrap();
+        assert_eq!(start, expected);
+    }
+
+    fn extra_body(text: &str) -> ExtraBody {
+        ExtraBody::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_stream_is_asked_for_with_usage_without_it_or_not_at_all() {
+        for (stream, expected) in [
+            (Stream::WithUsage, r#""stream":true,"stream_options":{"include_usage":true}"#),
+            (Stream::Bare, r#""stream":true"#),
+            (Stream::Off, r#""stream":false"#),
+        ] {
+            let form = RequestForm { stream, ..RequestForm::default() };
+            check_start(&form, &format!(r#"{{"model":"m",{expected},"max_tokens":64"#));
+        }
+    }
+
+    #[test]
+    fn the_limit_goes_out_under_the_name_that_the_endpoint_takes() {
+        let form = RequestForm {
+            stream: Stream::Off,
+            max_completion_tokens: true,
+            ..RequestForm::default()
+        };
+        check_start(&form, r#"{"model":"m","stream":false,"max_completion_tokens":64"#);
+    }
+
+    #[test]
+    fn an_extra_member_stands_once_and_as_it_was_given() {
+        let extra_body =
+            extra_body("{ \"seed\": 7, \"temperature\": 0.10, \"stream_options\": null }");
+        let form = RequestForm { extra_body, ..RequestForm::default() };
+        let expected = concat!(
+            r#"{"model":"m","stream":true,"max_tokens":64,"#,
+            r#""seed":7,"temperature":0.10,"stream_options":null"#
+        );
+        check_start(&form, expected);
+    }
+
+    #[test]
+    fn an_extra_body_that_can_not_be_merged_is_refused_without_showing_it() {
+        for (text, expected) in [
+            ("", "it is not JSON: EOF"),
+            ("sk-TESTKEY-1", "it is not JSON: expected value at line 1 column 1"),
+            (r#"{"seed":1} x"#, "it is not JSON: trailing characters"),
+            (r#"["sk-TESTKEY-1"]"#, "it is not a JSON object"),
+            ("null", "it is not a JSON object"),
+            (r#"{"seed":1,"seed":2}"#, "\"seed\" is given twice"),
+            (r#"{"stream":false}"#, "\"stream\" can't be set in it"),
+            (r#"{"seed":1,"messages":["sk-TESTKEY-1"]}"#, "\"messages\" can't be set in it"),
+            (r#"{"tools":null}"#, "\"tools\" can't be set in it"),
+            (r#"{"max_tokens":5}"#, "\"max_tokens\" can't be set in it"),
+        ] {
+            let error = ExtraBody::parse(text).expect_err(text);
+            assert!(error.starts_with(expected), "{error:?} and not {expected:?}");
+            assert!(!error.contains("TESTKEY"), "{error}");
+        }
+        assert_eq!(ExtraBody::parse("{}"), Ok(ExtraBody::default()));
+    }
+
+    #[test]
+    fn reasoning_stays_behind_when_that_is_asked_for_and_nothing_else_does() {
+        let message = Message::from_json(
+            r#"{"role":"assistant","content":"hi","reasoning":"a","refusal":null,
+                "reasoning_details":[{"text":"b"}],"reasoning_content":"c","mine":1}"#,
+        )
+        .unwrap();
+        let sent = |omit_reasoning| {
+            let form = RequestForm { omit_reasoning, ..RequestForm::default() };
+            body_in(&form, std::slice::from_ref(&message), &Mask::default())
+        };
+        let (all, fewer) = (sent(false), sent(true));
+        assert!(
+            all.contains(r#""reasoning_details":[{"text":"b"}],"reasoning_content":"c""#),
+            "{all}"
+        );
+        assert!(fewer.ends_with(r#""content":"hi","refusal":null,"mine":1}]}"#), "{fewer}");
     }
 
     #[test]

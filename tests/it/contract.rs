@@ -238,6 +238,66 @@ fn a_model_that_is_loading_is_waited_for() {
 }
 
 #[test]
+fn what_an_endpoint_does_not_know_is_left_out_once_and_for_the_rest_of_the_run() {
+    let dir = Dir::new("fallback");
+    let error =
+        |message: &str| Reply::status(400, json!({"error": {"message": message}}).to_string());
+    let endpoint = Endpoint::start(vec![
+        error("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+        error("Unknown parameter: 'stream_options'."),
+        error("This model does not support streaming."),
+        Reply::tool_call("a", "shell", r#"{"command":"true"}"#),
+        Reply::answer("ok"),
+    ]);
+    let ran = uncut(&dir, &endpoint).args(["--max-tokens", "99", "--max-retries=0", "go"]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "{ran:?}");
+    assert_eq!(ran.stderr.matches("uncut: from now on ").count(), 3, "{ran:?}");
+    let requests = endpoint.finish();
+    assert_eq!(requests[0].body["max_tokens"], 99);
+    assert_eq!(requests[0].body["stream"], true);
+    assert_eq!(requests[1].body["stream_options"]["include_usage"], true);
+    assert_eq!(requests[2].body["stream_options"], Value::Null);
+    for request in &requests[3..] {
+        assert_eq!(request.body["max_completion_tokens"], 99);
+        assert_eq!(request.body["max_tokens"], Value::Null);
+        assert_eq!(request.body["stream"], false);
+    }
+}
+
+#[test]
+fn what_the_user_adds_to_a_request_is_in_each_of_them() {
+    let dir = Dir::new("extra");
+    let thought = Reply::choice(json!({"finish_reason": "tool_calls", "message": {
+        "content": null, "reasoning_content": "hm", "tool_calls": [{"id": "a",
+            "function": {"name": "shell", "arguments": "{\"command\":\"true\"}"}}]}}));
+    let endpoint = Endpoint::start(vec![thought, Reply::answer("ok")]).unpoliced();
+    let ran = uncut(&dir, &endpoint)
+        .args(["--extra-body", r#"{"temperature":0.10}"#, "--no-stream", "-v"])
+        .args(["--header", "X-Title: run", "--header", "Authorization: Token tok-12345678"])
+        .args(["--accept", "no-reasoning-echo", "--api-key", "sk-TESTKEY-1", "go"])
+        .run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let requests = endpoint.finish();
+    assert_eq!(requests.len(), 2);
+    for request in &requests {
+        let raw = String::from_utf8(request.raw.clone()).unwrap();
+        assert!(raw.contains(r#""stream":false,"temperature":0.10,"#), "{raw}");
+        assert!(!raw.contains("reasoning_content"), "{raw}");
+        assert_eq!(request.header("x-title"), Some("run"));
+        assert_eq!(request.header("authorization"), Some("Token tok-12345678"));
+    }
+    let problem = |flag: &str, value: &str, says: &str| {
+        let ran = Uncut::new(&dir).args(["-m", "m", flag, value, "go"]).run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        assert!(ran.stderr.starts_with(&format!("uncut: usage: {flag}: {says}")), "{ran:?}");
+        assert!(!ran.stderr.contains("secret"), "{ran:?}");
+    };
+    problem("--extra-body", r#"{"messages":["secret"]}"#, "\"messages\" can't be set in it");
+    problem("--extra-body", "secret", "it is not JSON");
+    problem("--header", "Host: secret", "host can't be set");
+}
+
+#[test]
 fn what_a_retry_can_not_change_is_sent_once() {
     let error = |message: &str| json!({"error": {"message": message}}).to_string();
     let quota =

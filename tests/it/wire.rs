@@ -18,6 +18,7 @@ use uncut::provider::{
 use uncut::proxy::Proxy;
 use uncut::secret::{Mask, Secret};
 use uncut::time::Deadline;
+use uncut::wire::RequestForm;
 
 use crate::support::endpoint::{Endpoint, Reply, Request};
 
@@ -36,6 +37,8 @@ fn settings(base_url: &str) -> Settings {
         proxy: None,
         mask: Mask::default(),
         max_retries: 0,
+        form: RequestForm::default(),
+        headers: Vec::new(),
     }
 }
 
@@ -121,7 +124,7 @@ fn a_request_says_who_asks_and_what_is_accepted() {
     ] {
         assert_eq!(request.header(name), value, "{name}");
     }
-    assert_eq!(request.body["stream"], false);
+    assert_eq!(request.body["stream"], true);
     assert_eq!(request.messages()[0], json!({"role": "system", "content": "Be brief."}));
     assert!(request.raw.starts_with(br#"{"model":"m","#));
 }
