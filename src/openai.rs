@@ -11,12 +11,14 @@
 mod endpoint;
 mod fallback;
 mod headers;
+mod incoming;
+mod limits;
 
 use std::fmt;
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use ureq::config::{Config, IpFamily};
 use ureq::http::{HeaderMap, HeaderValue, Response, Uri, header};
@@ -29,24 +31,19 @@ use crate::provider::{Completion, CompletionRequest, Notice, Provider, ProviderE
 use crate::proxy::Proxy;
 use crate::retry;
 use crate::secret::{Mask, Secret};
-use crate::time::{Deadline, parse_http_date};
+use crate::time::Deadline;
 use crate::wire::{self, RequestForm};
 
 pub use endpoint::Endpoint;
 pub use headers::Header;
+use incoming::{Broken, Incoming, encoding, is_cut, retry_after, shown};
+use limits::{CONNECT_TIMEOUT, Limits};
 
 /// The most bytes of a body that are read.
 const BODY_MAX: usize = 64 << 20;
 
 /// How much of a body that is too large stands in the error.
 const EXCESS_KEPT: usize = 64 << 10;
-
-/// How long finding and reaching the other side may take, TLS included.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The longest limit that is passed on. The clock of the library can't tell a time that lies too
-/// far ahead.
-const LIMIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What there is to choose. `Debug` shows no secret.
 #[derive(Clone, Debug)]
@@ -112,33 +109,50 @@ impl OpenAi {
             .post(body, &limits)
             .map_err(|error| self.error(error, "no response from", &limits))?;
         let (parts, body) = response.into_parts();
-        let (body, end) = read(body);
-        let length = body.len();
+        let mut body = Incoming::new(body.into_reader());
         let status = parts.status.as_u16();
         if status != 200 {
-            // However the body ended, the status is what matters.
+            // However the body ends, the status is what matters.
+            let _ = body.read_all(BODY_MAX);
             let location = parts.headers.get(header::LOCATION).map(shown);
             let retry_after = retry_after(&parts.headers);
-            return Err(wire::status_error(status, location, retry_after, body));
-        }
-        if let Err(error) = end {
-            let doing = format!("after {length} bytes of the response of");
-            return Err(self.error(error, &doing, &limits));
-        }
-        if length > BODY_MAX {
-            let detail = format!("the response is larger than {} MB", BODY_MAX >> 20);
-            let body = body[..EXCESS_KEPT].to_vec();
-            return Err(ProviderError::Response { detail, body });
+            return Err(wire::status_error(status, location, retry_after, body.into_bytes()));
         }
         if let Some(encoding) = encoding(&parts.headers) {
             let detail = format!("the response is encoded as {encoding}, which was not asked for");
-            return Err(ProviderError::Response { detail, body });
+            return Err(ProviderError::Response { detail, body: Vec::new() });
         }
-        if is_cut(&parts.headers, &body) {
+        let received = match body.is_stream(&parts.headers) {
+            Ok(true) => body.read_stream(),
+            Ok(false) => self.read_body(&mut body, &parts.headers),
+            Err(error) => Err(Broken::Connection(error)),
+        };
+        received.map_err(|broken| match broken {
+            Broken::Content(error) => error,
+            Broken::Connection(error) => {
+                let doing = format!("after {} bytes of the response of", body.received());
+                self.error(ureq::Error::from(error), &doing, &limits)
+            }
+        })
+    }
+
+    fn read_body(
+        &self,
+        body: &mut Incoming<impl io::Read>,
+        headers: &HeaderMap,
+    ) -> Result<Completion, Broken> {
+        body.read_all(BODY_MAX).map_err(Broken::Connection)?;
+        let mut bytes = body.take_bytes();
+        if bytes.len() > BODY_MAX {
+            bytes.truncate(EXCESS_KEPT);
+            let detail = format!("the response is larger than {} MB", BODY_MAX >> 20);
+            return Err(Broken::Content(ProviderError::Response { detail, body: bytes }));
+        }
+        if is_cut(headers, &bytes) {
             let detail = format!("{} closed the connection in the middle", self.settings.endpoint);
-            return Err(ProviderError::Transport { detail });
+            return Err(Broken::Content(ProviderError::Transport { detail }));
         }
-        wire::completion(body)
+        wire::completion(bytes).map_err(Broken::Content)
     }
 
     fn post(&self, body: &[u8], limits: &Limits) -> Result<Response<Body>, ureq::Error> {
@@ -220,93 +234,6 @@ impl fmt::Debug for OpenAi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("OpenAi").field(&self.settings).finish()
     }
-}
-
-/// The time limits of one request.
-struct Limits {
-    /// The shorter of what is left of the run and the limit of a request.
-    whole: Option<Duration>,
-    whole_is_deadline: bool,
-    idle: Option<Duration>,
-    connect: Duration,
-}
-
-impl Limits {
-    fn new(settings: &Settings, deadline: Deadline) -> Limits {
-        let capped = |limit: Option<Duration>| limit.map(|limit| limit.min(LIMIT_MAX));
-        let (left, request) = (deadline.remaining(), settings.request_timeout);
-        let whole_is_deadline =
-            left.is_some_and(|left| request.is_none_or(|request| left <= request));
-        let idle = capped(settings.idle_timeout);
-        Limits {
-            whole: capped(if whole_is_deadline { left } else { request }),
-            whole_is_deadline,
-            idle,
-            connect: idle.map_or(CONNECT_TIMEOUT, |idle| idle.min(CONNECT_TIMEOUT)),
-        }
-    }
-
-    /// The error for a limit of ours; none where it is the fixed one of connecting.
-    fn error(&self, timeout: ureq::Timeout) -> Option<ProviderError> {
-        match timeout {
-            ureq::Timeout::Global if self.whole_is_deadline => Some(ProviderError::Deadline),
-            ureq::Timeout::Global => {
-                let after = self.whole?;
-                Some(ProviderError::Timeout { limit: "--request-timeout", after })
-            }
-            // Connecting is limited by whichever is shorter.
-            ureq::Timeout::Resolve | ureq::Timeout::Connect if self.connect == CONNECT_TIMEOUT => {
-                None
-            }
-            _ => Some(ProviderError::Timeout { limit: "--idle-timeout", after: self.idle? }),
-        }
-    }
-}
-
-/// How long the endpoint asks to wait: `retry-after-ms` as OpenAI and Azure have it, or
-/// `retry-after` in seconds, whole or not, or as a date (RFC 9110 section 10.2.3).
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let number = |text: &str, unit: f64| {
-        let seconds: f64 = text.parse::<f64>().ok()? * unit;
-        Duration::try_from_secs_f64(seconds).ok()
-    };
-    if let Some(wait) = text("retry-after-ms").and_then(|text| number(text, 0.001)) {
-        return Some(wait);
-    }
-    let text = text("retry-after")?;
-    number(text, 1.0).or_else(|| {
-        let date = parse_http_date(text)?;
-        // A date that has passed asks for no pause.
-        Some(date.duration_since(SystemTime::now()).unwrap_or_default())
-    })
-}
-
-/// A header for people.
-fn shown(value: &HeaderValue) -> String {
-    value.as_bytes().escape_ascii().to_string()
-}
-
-/// Reads a body to its end or the limit, whichever comes first, and keeps what came.
-fn read(body: Body) -> (Vec<u8>, Result<(), ureq::Error>) {
-    let mut bytes = Vec::new();
-    let end = body.into_reader().take(BODY_MAX as u64 + 1).read_to_end(&mut bytes);
-    (bytes, end.map(drop).map_err(ureq::Error::from))
-}
-
-/// The encoding of the body, where there is one.
-fn encoding(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(header::CONTENT_ENCODING)?;
-    let plain = value.is_empty() || value.as_bytes().eq_ignore_ascii_case(b"identity");
-    (!plain).then(|| value.as_bytes().escape_ascii().to_string())
-}
-
-/// Whether a body that only the end of the connection delimits was cut off by it.
-fn is_cut(headers: &HeaderMap, body: &[u8]) -> bool {
-    let delimited = headers.contains_key(header::CONTENT_LENGTH)
-        || headers.contains_key(header::TRANSFER_ENCODING);
-    let is_eof = |error: serde_json::Error| error.is_eof();
-    !delimited && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(is_eof)
 }
 
 fn sensitive(value: String) -> Result<HeaderValue, String> {

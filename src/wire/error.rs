@@ -122,7 +122,7 @@ impl ErrorObject {
     /// Read are the forms of OpenAI (an `error` object), of Gemini (a list of one), of older vLLM
     /// servers (the members without the `error` around them), and a mere string as `error`,
     /// `message` or `detail`.
-    fn find(body: &[u8]) -> Option<ErrorObject> {
+    pub(super) fn find(body: &[u8]) -> Option<ErrorObject> {
         let text = std::str::from_utf8(body).ok()?;
         let raw: &RawValue = serde_json::from_str(text).ok()?;
         let raw = first_element(raw).unwrap_or(raw);

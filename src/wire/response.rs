@@ -173,13 +173,16 @@ pub(super) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
+pub(super) fn elements<'a>(raw: &'a RawValue, what: &str) -> Result<Vec<&'a RawValue>, String> {
+    Vec::deserialize(raw).map_err(|_| format!("{what} is {} and not a list", kind(raw)))
+}
+
 pub(super) fn first_element(raw: &RawValue) -> Option<&RawValue> {
-    let list: Vec<&RawValue> = Vec::deserialize(raw).ok()?;
-    list.first().copied()
+    elements(raw, "").ok()?.first().copied()
 }
 
 /// What kind of value it is, for messages.
-pub(super) fn kind(raw: &RawValue) -> &'static str {
+fn kind(raw: &RawValue) -> &'static str {
     match raw.get().as_bytes().first() {
         Some(b'{') => "an object",
         Some(b'[') => "a list",

@@ -15,6 +15,8 @@ mod flags;
 /// Resume, torn logs, full disks, failing syncs, `kill -9`.
 #[cfg(unix)]
 mod sessions;
+/// Completions that come as a stream: recorded, cut at random, and damaged.
+mod streams;
 /// What the tests run against.
 mod support;
 /// What the project promises about its own text.

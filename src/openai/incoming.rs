@@ -1,0 +1,153 @@
+//! A response while it comes in: what its headers say, and its body, which is one JSON value or a
+//! stream of events.
+
+use std::io::{self, Read};
+use std::time::{Duration, SystemTime};
+
+use ureq::http::{HeaderMap, HeaderValue, header};
+
+use crate::provider::{Completion, ProviderError};
+use crate::time::parse_http_date;
+use crate::wire::{Assembler, is_one_body};
+
+/// A body that is being read.
+pub(super) struct Incoming<R> {
+    reader: R,
+    /// What has come, as long as it is not handed on.
+    bytes: Vec<u8>,
+    received: usize,
+}
+
+/// Why a body did not become a completion.
+pub(super) enum Broken {
+    /// It did not come whole.
+    Connection(io::Error),
+    /// It came, and it is none.
+    Content(ProviderError),
+}
+
+/// Bytes that are read at a time.
+const CHUNK: usize = 64 << 10;
+
+impl<R: Read> Incoming<R> {
+    pub(super) fn new(reader: R) -> Incoming<R> {
+        Incoming { reader, bytes: Vec::new(), received: 0 }
+    }
+
+    /// How many bytes have come so far.
+    pub(super) fn received(&self) -> usize {
+        self.received
+    }
+
+    /// Whether it is a stream of events, whatever was asked for: some servers answer a request for a
+    /// stream in one body, and some give it no type or a wrong one. Reads no more than it takes to
+    /// tell.
+    pub(super) fn is_stream(&mut self, headers: &HeaderMap) -> io::Result<bool> {
+        let kind =
+            headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes().to_ascii_lowercase());
+        let is_event_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
+        loop {
+            match is_one_body(&self.bytes) {
+                Some(one_body) if is_event_stream => return Ok(!one_body),
+                Some(true) => return Ok(false),
+                Some(false) if self.bytes.len() >= LONGEST_FIELD => break,
+                None if self.bytes.len() >= CHUNK => break,
+                _ => {}
+            }
+            if self.read_some()? == 0 {
+                break;
+            }
+        }
+        Ok(is_event_stream || FIELDS.iter().any(|field| self.starts_with(field)))
+    }
+
+    fn starts_with(&self, field: &[u8]) -> bool {
+        self.bytes.trim_ascii_start().starts_with(field)
+    }
+
+    /// Reads to the end, or to just beyond the limit.
+    pub(super) fn read_all(&mut self, limit: usize) -> io::Result<()> {
+        while self.bytes.len() <= limit && self.read_some()? > 0 {}
+        Ok(())
+    }
+
+    /// Reads events until they say that the completion is whole. A connection that then stays open
+    /// is not waited for.
+    pub(super) fn read_stream(&mut self) -> Result<Completion, Broken> {
+        let mut assembler = Assembler::new();
+        loop {
+            assembler.push(&self.bytes).map_err(Broken::Content)?;
+            self.bytes.clear();
+            if assembler.is_done() || self.read_some().map_err(Broken::Connection)? == 0 {
+                return assembler.finish().map_err(Broken::Content);
+            }
+        }
+    }
+
+    /// Hands on what has come.
+    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    fn read_some(&mut self) -> io::Result<usize> {
+        let start = self.bytes.len();
+        self.bytes.resize(start + CHUNK, 0);
+        let read = loop {
+            match self.reader.read(&mut self.bytes[start..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        let length = *read.as_ref().unwrap_or(&0);
+        self.bytes.truncate(start + length);
+        self.received += length;
+        read
+    }
+}
+
+/// What the first line of a stream can start with (WHATWG HTML, section 9.2.6).
+const FIELDS: [&[u8]; 5] = [b"data", b"event", b":", b"id", b"retry"];
+const LONGEST_FIELD: usize = 5;
+
+/// How long the endpoint asks to wait: `retry-after-ms` as OpenAI and Azure have it, or
+/// `retry-after` in seconds, whole or not, or as a date (RFC 9110 section 10.2.3).
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |text: &str, unit: f64| {
+        let seconds: f64 = text.parse::<f64>().ok()? * unit;
+        Duration::try_from_secs_f64(seconds).ok()
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(|text| number(text, 0.001)) {
+        return Some(wait);
+    }
+    let text = text("retry-after")?;
+    number(text, 1.0).or_else(|| {
+        let date = parse_http_date(text)?;
+        // A date that has passed asks for no pause.
+        Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+    })
+}
+
+/// A header for people.
+pub(super) fn shown(value: &HeaderValue) -> String {
+    value.as_bytes().escape_ascii().to_string()
+}
+
+/// The encoding of the body, where there is one.
+pub(super) fn encoding(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_ENCODING)?;
+    let plain = value.is_empty() || value.as_bytes().eq_ignore_ascii_case(b"identity");
+    (!plain).then(|| value.as_bytes().escape_ascii().to_string())
+}
+
+/// Whether a body that only the end of the connection delimits was cut off by it.
+pub(super) fn is_cut(headers: &HeaderMap, body: &[u8]) -> bool {
+    let delimited = headers.contains_key(header::CONTENT_LENGTH)
+        || headers.contains_key(header::TRANSFER_ENCODING);
+    let is_eof = |error: serde_json::Error| error.is_eof();
+    !delimited && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(is_eof)
+}
