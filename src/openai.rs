@@ -3,29 +3,31 @@
 //! The only code that names the HTTP and the TLS library. None of their defaults is relied upon:
 //! they turn a refusal into an error without its body, follow redirects, read the proxy variables
 //! in their own way, wait for ever and replace what is not UTF-8. Everything is spelled out in
-//! `agent` and `OpenAi::post`.
+//! `agent` and `OpenAi::post`, and connections are opened by `Connect`.
 //!
 //! One request has one connection. Keeping it for the next saves a handshake that no model's
 //! answer lets anybody notice, and costs an error each time the other side has closed it.
 
+mod connect;
 mod endpoint;
 mod fallback;
 mod headers;
 mod incoming;
 mod limits;
+mod plain;
+mod proxied;
+mod tls;
 
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use ureq::config::{Config, IpFamily};
 use ureq::http::{HeaderMap, HeaderValue, Response, Uri, header};
-use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
-use ureq::{Agent, Body, ProxyProtocol};
+use ureq::unversioned::transport::NextTimeout;
+use ureq::{Agent, Body};
 
 use crate::provider::{Completion, CompletionRequest, Notice, Provider, ProviderError};
 use crate::proxy::Proxy;
@@ -34,10 +36,17 @@ use crate::secret::{Mask, Secret};
 use crate::time::Deadline;
 use crate::wire::{self, RequestForm};
 
+use connect::Connect;
 pub use endpoint::Endpoint;
 pub use headers::Header;
 use incoming::{Broken, Incoming, encoding, is_cut, retry_after, shown};
 use limits::{CONNECT_TIMEOUT, Limits};
+use proxied::Via;
+pub use tls::Roots;
+use tls::Tls;
+
+/// Who asks.
+const USER_AGENT: &str = concat!("uncut/", env!("CARGO_PKG_VERSION"));
 
 /// The most bytes of a body that are read.
 const BODY_MAX: usize = 64 << 20;
@@ -64,6 +73,8 @@ pub struct Settings {
     pub headers: Vec<Header>,
     /// The proxy to go through.
     pub proxy: Option<Proxy>,
+    /// Whose certificates are trusted.
+    pub roots: Roots,
     /// What is masked in requests and in errors, beside the key and what the URLs hold.
     pub mask: Mask,
 }
@@ -88,13 +99,18 @@ impl OpenAi {
         settings.mask.extend(settings.headers.iter().filter_map(Header::secret));
         settings.mask.extend(settings.proxy.iter().flat_map(Proxy::secrets));
         let uri = settings.endpoint.url().parse().map_err(|_| "the base URL is not a URL")?;
-        let proxy = settings.proxy.as_ref().map(proxy).transpose()?;
+        let via = settings.proxy.as_ref().map(Via::new).transpose()?;
+        settings.mask.extend(via.as_ref().and_then(|via| via.basic.clone()));
+        let proxy = settings.proxy.as_ref().map(Proxy::uri).map(|uri| uri.parse());
+        let proxy = proxy.transpose().map_err(|_| "the proxy can't be used")?;
         let (key, basic) = (settings.key.as_ref(), settings.endpoint.basic());
         let authorization = key
             .map(|key| format!("Bearer {}", key.expose()))
             .or_else(|| basic.map(|basic| format!("Basic {}", basic.expose())));
         let authorization = authorization.map(sensitive).transpose()?;
-        Ok(OpenAi { agent: agent(proxy), uri, authorization, settings })
+        let connect = Connect::new(settings.endpoint.clone(), via, Tls::new(&settings.roots)?);
+        let lookup = Lookup { system: DefaultResolver::default(), proxy };
+        Ok(OpenAi { agent: agent(connect, lookup), uri, authorization, settings })
     }
 
     /// Everything that is masked: what the settings say, the key, and what the URLs hold.
@@ -198,6 +214,10 @@ impl OpenAi {
                 "the connection was closed".to_owned()
             }
             ureq::Error::Io(error) => error.to_string(),
+            ureq::Error::Other(error) => match error.downcast::<ProviderError>() {
+                Ok(error) => return *error,
+                Err(error) => error.to_string(),
+            },
             other => other.to_string(),
         };
         let proxy = self.settings.proxy.as_ref();
@@ -242,36 +262,16 @@ fn sensitive(value: String) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-fn proxy(proxy: &Proxy) -> Result<ureq::Proxy, String> {
-    let protocol = if proxy.https { ProxyProtocol::Https } else { ProxyProtocol::Http };
-    let mut builder = ureq::Proxy::builder(protocol)
-        .host(&crate::url::bracketed(&proxy.host))
-        .port(proxy.port)
-        .resolve_target(false);
-    if let Some(user_info) = &proxy.user_info {
-        builder = builder.username(&user_info.user).password(&user_info.password);
-    }
-    builder.build().map_err(|_| "the proxy can't be used".to_owned())
-}
-
-fn agent(proxy: Option<ureq::Proxy>) -> Agent {
-    let tls = TlsConfig::builder()
-        .provider(TlsProvider::Rustls)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .root_certs(RootCerts::WebPki)
-        .client_cert(None)
-        .use_sni(true)
-        .disable_verification(false)
-        .build();
+fn agent(connect: Connect, lookup: Lookup) -> Agent {
     let config = Config::builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .https_only(false)
         .ip_family(IpFamily::Any)
-        .tls_config(tls)
-        .proxy(proxy)
+        // Proxies are the connector's.
+        .proxy(None)
         .no_delay(true)
-        .user_agent(concat!("uncut/", env!("CARGO_PKG_VERSION")))
+        .user_agent(USER_AGENT)
         .accept("application/json")
         // Without the header any encoding would be acceptable.
         .accept_encoding("identity")
@@ -281,13 +281,17 @@ fn agent(proxy: Option<ureq::Proxy>) -> Agent {
         .max_idle_connections(0)
         .max_idle_connections_per_host(0)
         .build();
-    Agent::with_parts(config, DefaultConnector::new(), Lookup(DefaultResolver::default()))
+    Agent::with_parts(config, connect, lookup)
 }
 
 /// Looks hosts up as the system does, but knows `localhost` by itself: an empty container has no
-/// file that lists it, and some servers listen on one of its two addresses only.
+/// file that lists it, and some servers listen on one of its two addresses only. Where there is a
+/// proxy, that is looked up, and the endpoint is left to it.
 #[derive(Debug)]
-struct Lookup(DefaultResolver);
+struct Lookup {
+    system: DefaultResolver,
+    proxy: Option<Uri>,
+}
 
 impl Resolver for Lookup {
     fn resolve(
@@ -296,6 +300,7 @@ impl Resolver for Lookup {
         config: &Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let uri = self.proxy.as_ref().unwrap_or(uri);
         let host = uri.host().unwrap_or_default();
         if host != "localhost" {
             let error = |error| match error {
@@ -305,7 +310,7 @@ impl Resolver for Lookup {
                 }
                 other => other,
             };
-            return self.0.resolve(uri, config, timeout).map_err(error);
+            return self.system.resolve(uri, config, timeout).map_err(error);
         }
         let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
         let port = uri.port_u16().unwrap_or(default);

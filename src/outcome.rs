@@ -60,7 +60,7 @@ impl Outcome {
         (
             Outcome::Rejected,
             "rejected",
-            "the endpoint refused for good (400, 401, 403, 404, 422, a redirect, exhausted quota)",
+            "the endpoint or the proxy refused for good (400, 401, 403, 404, 422, a redirect, exhausted quota), or a certificate is not to be trusted",
         ),
         (
             Outcome::Protocol,

@@ -63,6 +63,11 @@ impl Proxy {
         format!("{}:{}", bracketed(&self.host), self.port)
     }
 
+    /// Its address as a URL, without user and password.
+    pub(crate) fn uri(&self) -> String {
+        format!("{}://{}", if self.https { "https" } else { "http" }, self.authority())
+    }
+
     fn parse(text: &str) -> Result<Proxy, String> {
         let Url { scheme, user_info, host, port, .. } = Url::parse(text)?;
         let (https, default_port) = match scheme.as_deref() {

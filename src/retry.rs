@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::provider::{Meaning, Notice, Notify, ProviderError};
+use crate::provider::{Meaning, Notice, Notify, ProviderError, is_transient};
 use crate::time::Deadline;
 
 /// The first pause; each further one is twice as long.
@@ -87,7 +87,10 @@ impl Reason {
                 Meaning::Refused | Meaning::Context | Meaning::Quota => None,
             },
             ProviderError::Transport { .. } | ProviderError::Timeout { .. } => Some(Reason::Busy),
+            ProviderError::Proxy { status, .. } if is_transient(*status) => Some(Reason::Busy),
             ProviderError::Deadline
+            | ProviderError::Tls { .. }
+            | ProviderError::Proxy { .. }
             | ProviderError::Response { .. }
             | ProviderError::Replay { .. }
             | ProviderError::Spent { .. } => None,

@@ -10,7 +10,7 @@ use super::options::{Completions, Named, Options, Origin, UsageError};
 use super::report::{Failure, Reporter};
 use crate::agent::{Agent, RunOptions};
 use crate::error::Error;
-use crate::openai::{Endpoint, OpenAi, Settings};
+use crate::openai::{Endpoint, OpenAi, Roots, Settings};
 use crate::process::Processes;
 use crate::prompt::{self, AgentsMd, SystemPrompt};
 use crate::provider::{Meaning, Provider, ProviderError, StatusError};
@@ -147,6 +147,7 @@ fn provider(
                 form: options.form.clone(),
                 headers: options.headers.clone(),
                 proxy: proxy(env, endpoint)?,
+                roots: Roots::default(),
                 mask: mask.clone(),
             };
             let openai =

@@ -113,7 +113,8 @@ fn secrets(user_info: Option<&UserInfo>, query: Option<&str>) -> Vec<Secret> {
     all.filter_map(|secret| Secret::parse(secret).ok().flatten()).collect()
 }
 
-fn basic(user_info: &UserInfo) -> Result<Option<Secret>, String> {
+/// User and password in the form of the Basic scheme.
+pub(super) fn basic(user_info: &UserInfo) -> Result<Option<Secret>, String> {
     let UserInfo { user, password } = user_info;
     Secret::parse(&base64(format!("{user}:{password}").as_bytes()))
 }

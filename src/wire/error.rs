@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::response::{first_element, object, string};
 use crate::json::Members;
-use crate::provider::{Meaning, ProviderError, StatusError};
+use crate::provider::{Meaning, ProviderError, StatusError, is_transient};
 use crate::text::Lossy;
 
 /// The error of a status that is not 200, with the endpoint's own words where the body has some.
@@ -42,7 +42,7 @@ fn meaning(status: u16, error: &ErrorObject, body: &[u8]) -> Meaning {
     }
     match status {
         500 | 503 if says(LOADING_WORDS) => Meaning::Loading,
-        408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 520..=524 | 529 => Meaning::Busy,
+        status if is_transient(status) => Meaning::Busy,
         _ => Meaning::Refused,
     }
 }

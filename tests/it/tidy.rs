@@ -186,6 +186,7 @@ fn every_dependency_has_a_licence_that_binaries_can_carry() {
         "ISC",
         "MIT",
         "MIT OR Apache-2.0",
+        "MIT/Apache-2.0",
         "Unlicense OR MIT",
     ];
     for package in packages().iter().filter(|package| package["name"] != "uncut") {

@@ -1,6 +1,5 @@
 //! What is sent, what is accepted and what is refused, over a real socket.
 
-use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
@@ -9,13 +8,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uncut::json::Json;
 use uncut::message::Message;
-use uncut::openai::{self, OpenAi, Settings};
+use uncut::openai::{self, OpenAi, Roots, Settings};
 use uncut::outcome::Outcome;
 use uncut::provider::{
     Completion, CompletionRequest, FinishReason, Notify, Provider, ProviderError, StatusError,
     ToolDefinition, Usage,
 };
-use uncut::proxy::Proxy;
 use uncut::secret::{Mask, Secret};
 use uncut::time::Deadline;
 use uncut::wire::RequestForm;
@@ -26,15 +24,16 @@ const KEY: &str = "sk-TESTKEY-9";
 
 /// A limit that silence runs into. On a busy machine it may pass before the endpoint has seen the
 /// request, so the tests that use it allow replies to be left over.
-const SHORT: Duration = Duration::from_millis(50);
+pub(crate) const SHORT: Duration = Duration::from_millis(50);
 
-fn settings(base_url: &str) -> Settings {
+pub(crate) fn settings(base_url: &str) -> Settings {
     Settings {
         endpoint: openai::Endpoint::parse(base_url).expect(base_url),
         key: None,
         idle_timeout: Some(Duration::from_secs(30)),
         request_timeout: None,
         proxy: None,
+        roots: Roots::default(),
         mask: Mask::default(),
         max_retries: 0,
         form: RequestForm::default(),
@@ -69,7 +68,7 @@ fn complete(
     OpenAi::new(settings).expect("settings").complete(&request)
 }
 
-fn ask(settings: Settings) -> Result<Completion, ProviderError> {
+pub(crate) fn ask(settings: Settings) -> Result<Completion, ProviderError> {
     complete(settings, &[Message::user("hi")], Deadline::NONE)
 }
 
@@ -100,7 +99,7 @@ fn check_protocol(reply: Reply, expected: &str) {
 }
 
 #[track_caller]
-fn check_transport(error: &ProviderError, expected: &str) {
+pub(crate) fn check_transport(error: &ProviderError, expected: &str) {
     assert!(matches!(error, ProviderError::Transport { .. }), "{error:?}");
     assert!(error.to_string().contains(expected), "{error} without {expected}");
 }
@@ -408,21 +407,6 @@ fn nobody_at_the_other_end_is_a_transport_error_that_says_where() {
 }
 
 #[test]
-fn tls_with_a_server_that_speaks_none_is_a_transport_error() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
-        // Until the other side is gone; a close with something unread would be a reset.
-        let _ = stream.read_to_end(&mut Vec::new());
-    });
-    let error = ask(settings(&format!("https://{address}/v1"))).unwrap_err();
-    check_transport(&error, &format!("no response from {address}: received corrupt message"));
-    serving.join().unwrap();
-}
-
-#[test]
 fn silence_ends_a_request_whether_it_comes_before_or_in_the_body() {
     for reply in [Reply::stall(), Reply::answer("hi").stall_after(9)] {
         let endpoint = Endpoint::start(vec![reply]).allow_unused();
@@ -499,22 +483,6 @@ fn no_error_shows_the_key() {
     endpoint.finish();
     let provider = OpenAi::new(settings).unwrap();
     assert!(!format!("{provider:?}").contains(KEY), "{provider:?}");
-}
-
-#[test]
-fn a_proxy_is_asked_for_a_tunnel_and_named_when_it_refuses() {
-    let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n";
-    let endpoint = Endpoint::start(vec![Reply::raw(refusal)]).unpoliced();
-    let address = endpoint.base_url().replace("/v1", "").replace("http://", "");
-    let proxy = format!("http://user:hunt%40er2@{address}");
-    let env = |name: &str| (name == "ALL_PROXY").then(|| proxy.clone().into());
-    let proxy = Proxy::from_env(&env, false, "api.example", 80).unwrap();
-    let settings = Settings { proxy, ..settings("http://api.example/v1") };
-    let error = ask(settings).unwrap_err();
-    check_transport(&error, &format!("api.example:80 through the proxy {address}: "));
-    let request = endpoint.finish().remove(0);
-    assert!(request.head.starts_with("CONNECT api.example:80 HTTP/1.1"), "{}", request.head);
-    assert_eq!(request.header("proxy-authorization"), Some("Basic dXNlcjpodW50QGVyMg=="));
 }
 
 // Responses as servers really send them, head and framing included.

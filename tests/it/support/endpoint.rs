@@ -250,7 +250,11 @@ struct State {
 impl Endpoint {
     /// Starts to listen.
     pub(crate) fn start(script: Vec<Reply>) -> Endpoint {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Endpoint::on(TcpListener::bind("127.0.0.1:0").unwrap(), script)
+    }
+
+    /// Starts to serve what listens already.
+    pub(crate) fn on(listener: TcpListener, script: Vec<Reply>) -> Endpoint {
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
         let holds = script.iter().filter_map(|reply| Some(reply.hold.as_ref()?.0.clone()));
@@ -277,6 +281,11 @@ impl Endpoint {
     pub(crate) fn allow_unused(self) -> Endpoint {
         self.shared.lock().allow_unused = true;
         self
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// What goes into `--base-url`.

@@ -2,4 +2,10 @@
 
 pub(crate) mod endpoint;
 
+pub(crate) mod proxy;
+
 pub(crate) mod sandbox;
+
+pub(crate) mod server;
+
+pub(crate) mod tls;

@@ -1,0 +1,159 @@
+//! Connections to the endpoint, directly or through a proxy.
+//!
+//! The HTTP library's own way gives up at some errors of the first address, tells only the last
+//! one, and asks a proxy for a tunnel to `http://` too, which many allow to port 443 only. So the
+//! way is ours, and its TCP connector is asked for one address at a time.
+
+use std::fmt::Display;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use ureq::unversioned::transport::time::Duration;
+use ureq::unversioned::transport::{
+    ConnectionDetails, Connector, LazyBuffers, NextTimeout, TcpConnector, Transport,
+    TransportAdapter,
+};
+
+use super::endpoint::Endpoint;
+use super::plain::Plain;
+use super::proxied::Via;
+use super::tls::Tls;
+
+/// Connects to one endpoint, whatever it is asked for.
+#[derive(Debug)]
+pub(super) struct Connect {
+    endpoint: Endpoint,
+    proxy: Option<Via>,
+    tls: Tls,
+}
+
+impl Connect {
+    pub(super) fn new(endpoint: Endpoint, proxy: Option<Via>, tls: Tls) -> Connect {
+        Connect { endpoint, proxy, tls }
+    }
+
+    fn open(&self, attempt: &Attempt<'_>) -> Result<Box<dyn Transport>, ureq::Error> {
+        let endpoint = self.endpoint.to_string();
+        let (https, host, peer) = match &self.proxy {
+            Some(proxy) => (proxy.https, proxy.host.as_str(), proxy.name.clone()),
+            None => (self.endpoint.is_https(), self.endpoint.host(), endpoint.clone()),
+        };
+        let stream = attempt.dial()?;
+        let stream = match https {
+            true => self.tls.wrap(stream, host, &peer, attempt)?,
+            false => Box::new(Plain::new(stream, peer)),
+        };
+        let Some(proxy) = &self.proxy else { return Ok(stream) };
+        if !self.endpoint.is_https() {
+            return Ok(proxy.forward(stream, &endpoint));
+        }
+        let stream = proxy.tunnel(stream, &endpoint, attempt)?;
+        self.tls.wrap(stream, self.endpoint.host(), &endpoint, attempt)
+    }
+}
+
+impl Connector for Connect {
+    type Out = Box<dyn Transport>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        _: Option<()>,
+    ) -> Result<Option<Self::Out>, ureq::Error> {
+        self.open(&Attempt { details, started: Instant::now() }).map(Some)
+    }
+}
+
+/// One attempt to connect, and the time that it has for all its steps.
+pub(super) struct Attempt<'a> {
+    details: &'a ConnectionDetails<'a>,
+    started: Instant,
+}
+
+impl Attempt<'_> {
+    /// What may still be used of the time.
+    fn left(&self) -> Result<NextTimeout, ureq::Error> {
+        let mut limit = self.details.timeout;
+        if let Duration::Exact(whole) = limit.after {
+            let left = whole.saturating_sub(self.started.elapsed());
+            if left.is_zero() {
+                return Err(ureq::Error::Timeout(limit.reason));
+            }
+            limit.after = Duration::Exact(left);
+        }
+        Ok(limit)
+    }
+
+    /// Lets a step read and write within that time.
+    pub(super) fn adapter(
+        &self,
+        stream: Box<dyn Transport>,
+    ) -> Result<TransportAdapter, ureq::Error> {
+        let mut adapter = TransportAdapter::new(stream, self.details.current_time.clone());
+        adapter.set_timeout(self.left()?);
+        Ok(adapter)
+    }
+
+    pub(super) fn buffers(&self) -> LazyBuffers {
+        let config = self.details.config;
+        LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size())
+    }
+
+    /// Tries one address after the other. Each may use half of the time that is left, and the last
+    /// one all of it, so that one that does not answer leaves something for the others.
+    fn dial(&self) -> Result<Box<dyn Transport>, ureq::Error> {
+        let mut failures = Vec::new();
+        let mut only_silence = true;
+        for (index, address) in self.details.addrs.iter().enumerate() {
+            let mut limit = self.left()?;
+            if let Duration::Exact(left) = limit.after
+                && index + 1 < self.details.addrs.len()
+            {
+                limit.after = Duration::Exact(left / 2);
+            }
+            match self.dial_one(*address, limit) {
+                Ok(Some(transport)) => return Ok(transport),
+                Ok(None) => {}
+                Err(ureq::Error::Timeout(_)) => failures.push(failure(address, "no answer")),
+                Err(ureq::Error::Io(error)) => {
+                    only_silence = false;
+                    failures.push(failure(address, error));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        if only_silence || self.details.timeout.reason == ureq::Timeout::Global {
+            self.left()?;
+        }
+        Err(ureq::Error::Io(io::Error::other(failures.join("; "))))
+    }
+
+    fn dial_one(
+        &self,
+        address: SocketAddr,
+        timeout: NextTimeout,
+    ) -> Result<Option<Box<dyn Transport>>, ureq::Error> {
+        let given = self.details;
+        let mut addrs = given.resolver.empty();
+        addrs.push(address);
+        let details = ConnectionDetails {
+            uri: given.uri,
+            addrs,
+            config: given.config,
+            request_level: given.request_level,
+            resolver: given.resolver,
+            now: ureq::unversioned::transport::time::Instant::now(),
+            timeout,
+            current_time: given.current_time.clone(),
+            run_connector: given.run_connector.clone(),
+            register_shutdown: given.register_shutdown.clone(),
+        };
+        let transport = TcpConnector::default().connect(&details, None::<()>)?;
+        Ok(transport.map(|transport| -> Box<dyn Transport> { Box::new(transport) }))
+    }
+}
+
+fn failure(address: &SocketAddr, problem: impl Display) -> String {
+    format!("{address}: {problem}")
+}

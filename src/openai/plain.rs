@@ -1,0 +1,81 @@
+//! Connections that begin without TLS, and what it looks like when the other side wants it.
+
+use std::io::{self, ErrorKind};
+
+use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
+
+use super::tls;
+
+/// First bytes of an alert and of a handshake message of TLS. HTTP begins with an H.
+const TLS_RECORDS: [u8; 2] = [0x15, 0x16];
+
+/// Passes everything on, and looks at the first byte that comes back.
+#[derive(Debug)]
+pub(super) struct Plain {
+    inner: Box<dyn Transport>,
+    /// The other side, for errors.
+    peer: String,
+    heard: bool,
+}
+
+impl Plain {
+    pub(super) fn new(inner: Box<dyn Transport>, peer: String) -> Plain {
+        Plain { inner, peer, heard: false }
+    }
+
+    fn explained(&self, error: ureq::Error) -> ureq::Error {
+        match error {
+            ureq::Error::Io(error) if !self.heard && is_closed(&error) => closed(),
+            other => other,
+        }
+    }
+}
+
+impl Transport for Plain {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        self.inner.buffers()
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        self.inner.transmit_output(amount, timeout).map_err(|error| self.explained(error))
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        if self.heard {
+            return self.inner.await_input(timeout);
+        }
+        match self.inner.await_input(timeout) {
+            Ok(true) => {}
+            Ok(false) => return Err(closed()),
+            Err(error) => return Err(self.explained(error)),
+        }
+        self.heard = true;
+        let first = self.inner.buffers().input().first();
+        if first.is_some_and(|byte| TLS_RECORDS.contains(byte)) {
+            let detail = format!("{} speaks TLS, and was spoken to without", self.peer);
+            return Err(tls::refused(detail, "give https:// in place of http://"));
+        }
+        Ok(true)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.inner.is_open()
+    }
+}
+
+/// Whether the other side has closed the connection, in one of the ways to say so.
+pub(super) fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::UnexpectedEof
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+    )
+}
+
+/// Servers that fail in the middle do this, and so do those that wait for TLS.
+fn closed() -> ureq::Error {
+    let text = "the connection was closed without an answer (where TLS is wanted, give https://)";
+    ureq::Error::Io(io::Error::new(ErrorKind::ConnectionAborted, text))
+}
