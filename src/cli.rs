@@ -14,6 +14,7 @@ use parse::Request;
 use report::{Failure, Reporter};
 
 mod assemble;
+mod certificates;
 mod duration;
 mod flags;
 pub mod help;

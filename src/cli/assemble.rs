@@ -5,18 +5,20 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::certificates::{self, Certificates};
 use super::inputs::{self, Start};
 use super::options::{Completions, Named, Options, Origin, UsageError};
+use super::parse;
 use super::report::{Failure, Reporter};
 use crate::agent::{Agent, RunOptions};
 use crate::error::Error;
-use crate::openai::{Endpoint, OpenAi, Roots, Settings};
+use crate::openai::{Endpoint, OpenAi, Settings};
 use crate::process::Processes;
 use crate::prompt::{self, AgentsMd, SystemPrompt};
 use crate::provider::{Meaning, Provider, ProviderError, StatusError};
 use crate::proxy::Proxy;
 use crate::replay::Replay;
-use crate::secret::{Mask, Secret};
+use crate::secret::Secret;
 use crate::session::{Session, SessionError};
 use crate::time::Deadline;
 use crate::tools::{Shell, Toolbox};
@@ -61,7 +63,7 @@ pub(super) fn run(
     for warning in &system_prompt.warnings {
         reporter.warning(warning);
     }
-    let mut provider = provider(options, start, inputs.env, secret, &mut reporter.mask)?;
+    let mut provider = provider(options, start, inputs.env, secret, reporter)?;
     let mut toolbox = Toolbox::new(&directory, shell, &reporter.mask);
     let mut session = session(options, start)?.with_mask(reporter.mask.clone());
     let mut agent = Agent {
@@ -129,7 +131,7 @@ fn provider(
     start: Start<'_>,
     env: &[(OsString, OsString)],
     key: Option<Secret>,
-    mask: &mut Mask,
+    reporter: &mut Reporter<'_>,
 ) -> Result<Box<dyn Provider>, UsageError> {
     match &options.completions {
         Completions::Replay(Named { origin, path }) => {
@@ -138,6 +140,12 @@ fn provider(
             Ok(Box::new(replay.map_err(|error| inputs::unusable(origin, &path, error))?))
         }
         Completions::Endpoint(endpoint) => {
+            let proxy = proxy(env, endpoint)?;
+            let tls = endpoint.is_https() || proxy.as_ref().is_some_and(|proxy| proxy.https);
+            let Certificates { roots, warnings } = certificates(options, start, env, tls)?;
+            for warning in &warnings {
+                reporter.warning(warning);
+            }
             let settings = Settings {
                 endpoint: endpoint.clone(),
                 key,
@@ -146,16 +154,34 @@ fn provider(
                 max_retries: options.max_retries,
                 form: options.form.clone(),
                 headers: options.headers.clone(),
-                proxy: proxy(env, endpoint)?,
-                roots: Roots::default(),
-                mask: mask.clone(),
+                proxy,
+                roots,
+                mask: reporter.mask.clone(),
             };
             let openai =
                 OpenAi::new(settings).map_err(|problem| UsageError::new("endpoint", problem))?;
-            mask.clone_from(openai.mask());
+            reporter.mask.clone_from(openai.mask());
             Ok(Box::new(openai))
         }
     }
+}
+
+fn certificates(
+    options: &Options,
+    start: Start<'_>,
+    env: &[(OsString, OsString)],
+    tls: bool,
+) -> Result<Certificates, UsageError> {
+    let mut certificates = Certificates::default();
+    if let Some(file) = &options.ca_file {
+        certificates.add_file(file, start, tls)?;
+    }
+    if let Some(list) = parse::lookup(env, certificates::DIRECTORIES)
+        && tls
+    {
+        certificates.add_directories(list, start);
+    }
+    Ok(certificates)
 }
 
 fn proxy(env: &[(OsString, OsString)], endpoint: &Endpoint) -> Result<Option<Proxy>, UsageError> {

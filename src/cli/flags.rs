@@ -226,6 +226,14 @@ pub(super) const FLAGS: &[Flag] = &[
         ..ROW
     },
     Flag {
+        long: "ca-file",
+        takes: Takes::Value("FILE", |draft, given| store(&mut draft.ca_file, path(given))),
+        env: &["UNCUT_CA_FILE", "SSL_CERT_FILE"],
+        help: "trust the issuers in FILE too, beside those built in",
+        details: "PEM. For TLS, what is in the directories of SSL_CERT_DIR is trusted as well.",
+        ..ROW
+    },
+    Flag {
         long: "directory",
         short: Some('C'),
         takes: Takes::Value("DIR", |draft, given| store(&mut draft.directory, path(given))),

@@ -196,7 +196,7 @@ fn fall_back(
 
 /// The value of a variable. One that is empty or blank counts as unset: it is what a pipeline
 /// leaves where it has nothing to say.
-fn lookup<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+pub(super) fn lookup<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
     let same = |other: &OsStr| match cfg!(windows) {
         true => other.eq_ignore_ascii_case(name),
         false => other == name,
@@ -507,6 +507,9 @@ mod tests {
         }),
         Case("max-retries", ["0", "9"], |o| o.max_retries.to_string()),
         Case("accept", ["missing-ids", "finish-reason:eos"], |o| format!("{:?}", o.accept)),
+        Case("ca-file", ["one", "two"], |o| {
+            o.ca_file.as_ref().map_or(String::new(), |file| file.path.display().to_string())
+        }),
         Case("session", ["one", "two"], |o| {
             o.session.as_ref().map_or(String::new(), |file| file.path.display().to_string())
         }),

@@ -133,12 +133,20 @@ fn a_dead_proxy_is_named_and_its_password_is_not() {
 #[test]
 fn the_environment_of_the_program_names_the_proxy() {
     let dir = Dir::new("proxy");
-    let endpoint = Endpoint::start(vec![Reply::answer("hi")]);
-    let proxy = proxy::Proxy::to(endpoint.address());
-    let ran = run(&dir, "http://api.example/v1").env("http_proxy", proxy.url()).run();
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hi\n"), "{ran:?}");
-    assert_eq!(proxy.heads().len(), 1);
-    endpoint.finish();
+    let issuer = Issuer::new("issuer");
+    let plain = Endpoint::start(vec![Reply::answer("hi")]);
+    let over_tls = tls::endpoint(issuer.issue("api.example"));
+    let ca = dir.write("ca.pem", issuer.pem());
+    for (variable, base_url, upstream, answer) in [
+        ("http_proxy", "http://api.example/v1", plain.address(), "hi\n"),
+        ("HTTPS_PROXY", "https://api.example/v1", over_tls.address(), "over TLS\n"),
+    ] {
+        let proxy = proxy::Proxy::to(upstream);
+        let ran = run(&dir, base_url).env(variable, proxy.url()).env("UNCUT_CA_FILE", &ca).run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), answer), "{ran:?}");
+        assert_eq!(proxy.heads().len(), 1);
+    }
+    plain.finish();
 }
 
 /// 0.0.0.0 is an address of this machine that is no loopback address.
@@ -269,4 +277,89 @@ fn silence_in_the_middle_of_connecting_has_an_end() {
             "{error:?}"
         );
     }
+}
+
+// Certificates, as the command line and the environment name them.
+
+/// A folder with a CA and files that are none, and an endpoint that the CA vouches for.
+fn certified(name: &str) -> (Dir, Server) {
+    let issuer = Issuer::new("issuer");
+    let dir = Dir::new(name)
+        .with("ca.pem", issuer.pem())
+        .with("garbage.pem", "garbage")
+        .with("mounted/ca.crt", issuer.pem())
+        .with("mounted/README", "garbage")
+        .with("broken/a.pem", "garbage")
+        .with("broken/b.0", issuer.pem());
+    let endpoint = tls::endpoint(issuer.issue("127.0.0.1"));
+    (dir, endpoint)
+}
+
+fn base_url(server: &Server) -> String {
+    format!("https://{}/v1", server.address())
+}
+
+#[test]
+fn a_ca_file_is_read_where_the_program_was_started() {
+    let (dir, endpoint) = certified("ca-file");
+    let ran = run(&dir, &base_url(&endpoint)).args(["--ca-file", "ca.pem"]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "over TLS\n"), "{ran:?}");
+    let ran = run(&dir, &base_url(&endpoint)).args(["-C", "mounted", "--ca-file=ca.pem"]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "over TLS\n"), "{ran:?}");
+    let ran = run(&dir, &base_url(&endpoint)).env("SSL_CERT_FILE", "ca.pem").run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "over TLS\n"), "{ran:?}");
+    assert!(!ran.stderr.contains("warning"), "{ran:?}");
+    let ran = run(&dir, &base_url(&endpoint)).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(10), ""), "{ran:?}");
+    assert!(ran.stderr.ends_with("is not trusted; --ca-file FILE adds an issuer\n"), "{ran:?}");
+}
+
+#[test]
+fn a_ca_file_that_can_not_be_used_is_a_usage_error() {
+    let (dir, endpoint) = certified("bad-ca-file");
+    for (name, problem) in [
+        ("missing.pem", "missing.pem: No such file"),
+        ("garbage.pem", "garbage.pem: has no certificate in it"),
+        ("mounted", "mounted: it is a directory"),
+    ] {
+        // Where there is no TLS either: it was asked for.
+        for base_url in [base_url(&endpoint), "http://127.0.0.1:9/v1".to_owned()] {
+            let by_flag = run(&dir, &base_url).args(["--ca-file", name]).run();
+            let by_variable = run(&dir, &base_url).env("UNCUT_CA_FILE", name).run();
+            for (ran, origin) in [(by_flag, "--ca-file"), (by_variable, "UNCUT_CA_FILE")] {
+                assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+                assert!(ran.stderr.contains(&format!("uncut: usage: {origin}: /")), "{ran:?}");
+                assert!(ran.stderr.contains(problem), "{ran:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn variables_that_others_read_too_can_do_no_harm() {
+    let (dir, endpoint) = certified("shared");
+    let ran = run(&dir, &base_url(&endpoint))
+        .env("SSL_CERT_FILE", "missing.pem")
+        .env("SSL_CERT_DIR", "nowhere:mounted:broken:.ca:")
+        .run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "over TLS\n"), "{ran:?}");
+    for (origin, problem) in [
+        ("SSL_CERT_FILE", "missing.pem: No such file"),
+        ("SSL_CERT_DIR", "nowhere: No such file"),
+        ("SSL_CERT_DIR", "broken: a.pem: has no certificate in it"),
+    ] {
+        let is_it =
+            |line: &&str| line.contains(&format!("warning: {origin}: /")) && line.contains(problem);
+        assert_eq!(ran.stderr.lines().filter(is_it).count(), 1, "{problem}: {ran:?}");
+    }
+    assert!(!ran.stderr.contains("mounted"), "{ran:?}");
+    // Without TLS they are nobody's concern.
+    let plain = Endpoint::start(vec![Reply::answer("hi")]);
+    let ran = run(&dir, &plain.base_url())
+        .env("SSL_CERT_FILE", "missing.pem")
+        .env("SSL_CERT_DIR", "nowhere")
+        .run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hi\n"), "{ran:?}");
+    assert!(!ran.stderr.contains("warning"), "{ran:?}");
+    plain.finish();
 }
