@@ -14,6 +14,7 @@ mod fallback;
 mod headers;
 mod incoming;
 mod limits;
+mod patience;
 mod plain;
 mod proxied;
 mod tls;
@@ -41,6 +42,7 @@ pub use endpoint::Endpoint;
 pub use headers::Header;
 use incoming::{Broken, Incoming, encoding, is_cut, retry_after, shown};
 use limits::{CONNECT_TIMEOUT, Limits};
+use patience::Patience;
 use proxied::Via;
 pub use tls::Roots;
 use tls::Tls;
@@ -50,6 +52,10 @@ const USER_AGENT: &str = concat!("uncut/", env!("CARGO_PKG_VERSION"));
 
 /// The most bytes of a body that are read.
 const BODY_MAX: usize = 64 << 20;
+
+/// The same of the body of a refusal, and how long it may take.
+const REFUSAL_MAX: usize = 1 << 20;
+const REFUSAL_TIME: Duration = Duration::from_secs(10);
 
 /// How much of a body that is too large stands in the error.
 const EXCESS_KEPT: usize = 64 << 10;
@@ -85,6 +91,7 @@ pub struct OpenAi {
     agent: Agent,
     uri: Uri,
     authorization: Option<HeaderValue>,
+    patience: Patience,
 }
 
 impl OpenAi {
@@ -108,9 +115,11 @@ impl OpenAi {
             .map(|key| format!("Bearer {}", key.expose()))
             .or_else(|| basic.map(|basic| format!("Basic {}", basic.expose())));
         let authorization = authorization.map(sensitive).transpose()?;
-        let connect = Connect::new(settings.endpoint.clone(), via, Tls::new(&settings.roots)?);
+        let patience = Patience::default();
+        let tls = Tls::new(&settings.roots)?;
+        let connect = Connect::new(settings.endpoint.clone(), via, tls, patience.clone());
         let lookup = Lookup { system: DefaultResolver::default(), proxy };
-        Ok(OpenAi { agent: agent(connect, lookup), uri, authorization, settings })
+        Ok(OpenAi { agent: agent(connect, lookup), uri, authorization, settings, patience })
     }
 
     /// Everything that is masked: what the settings say, the key, and what the URLs hold.
@@ -121,6 +130,7 @@ impl OpenAi {
     /// Sends the body once and reads what comes back.
     fn attempt(&self, body: &[u8], deadline: Deadline) -> Result<Completion, ProviderError> {
         let limits = Limits::new(&self.settings, deadline);
+        self.patience.renew();
         let response = self
             .post(body, &limits)
             .map_err(|error| self.error(error, "no response from", &limits))?;
@@ -128,8 +138,12 @@ impl OpenAi {
         let mut body = Incoming::new(body.into_reader());
         let status = parts.status.as_u16();
         if status != 200 {
-            // However the body ends, the status is what matters.
-            let _ = body.read_all(BODY_MAX);
+            // However the body ends, the status is what matters, unless the run's time is over.
+            self.patience.limit(REFUSAL_TIME);
+            let _ = body.read_all(REFUSAL_MAX);
+            if deadline.has_passed() {
+                return Err(ProviderError::Deadline);
+            }
             let location = parts.headers.get(header::LOCATION).map(shown);
             let retry_after = retry_after(&parts.headers);
             return Err(wire::status_error(status, location, retry_after, body.into_bytes()));
@@ -139,7 +153,7 @@ impl OpenAi {
             return Err(ProviderError::Response { detail, body: Vec::new() });
         }
         let received = match body.is_stream(&parts.headers) {
-            Ok(true) => body.read_stream(),
+            Ok(true) => body.read_stream(&self.patience),
             Ok(false) => self.read_body(&mut body, &parts.headers),
             Err(error) => Err(Broken::Connection(error)),
         };
@@ -239,7 +253,7 @@ impl Provider for OpenAi {
                 Err(error) => error,
             };
             // Each of these can happen once, and is remembered for the rest of the run.
-            match fallback::after(&self.settings.form, &error) {
+            match fallback::after(&self.settings.form, request.max_tokens.is_some(), &error) {
                 Some((form, what)) => {
                     (request.notify.0)(&Notice::Without { what });
                     self.settings.form = form;
@@ -276,7 +290,8 @@ fn agent(connect: Connect, lookup: Lookup) -> Agent {
         // Without the header any encoding would be acceptable.
         .accept_encoding("identity")
         .max_response_header_size(64 << 10)
-        .input_buffer_size(64 << 10)
+        // Larger than the head, which has to fit in.
+        .input_buffer_size(128 << 10)
         .output_buffer_size(64 << 10)
         .max_idle_connections(0)
         .max_idle_connections_per_host(0)

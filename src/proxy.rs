@@ -55,7 +55,7 @@ impl Proxy {
 
     /// The password.
     pub(crate) fn secrets(&self) -> Option<Secret> {
-        Secret::parse(&self.user_info.as_ref()?.password).ok().flatten()
+        Secret::parse(self.user_info.as_ref()?.secret()).ok().flatten()
     }
 
     /// The host and port, for messages.

@@ -26,7 +26,7 @@ const ASKED_MAX: Duration = Duration::from_secs(5 * 60);
 /// How long a server may load its model.
 const LOADING_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// The longest pause between two looks whether a model is loaded.
+/// The longest pause between two looks whether a model is loaded, unless the endpoint asks for one.
 const LOADING_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Attempts until there is a result, an error that another attempt won't change, or no attempt left.
@@ -60,7 +60,9 @@ pub(crate) fn run<T>(
             thread::sleep(pause);
             continue;
         }
-        let pause = asked.unwrap_or_else(|| backoff(retries));
+        // No pause at all would spend the retries in no time.
+        let pause = asked.filter(|asked| *asked >= PAUSE_FIRST);
+        let pause = pause.unwrap_or_else(|| backoff(retries));
         let too_long = asked.filter(|asked| *asked > ASKED_MAX || !fits(*asked, deadline));
         if retries >= max_retries || too_long.is_some() || !fits(pause, deadline) {
             return Err(spent(attempts, too_long, error));
@@ -136,7 +138,8 @@ impl Loading {
     /// The pause before the next look; none when it takes too long.
     fn pause(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let since = *self.since.get_or_insert_with(Instant::now);
-        let pause = asked.unwrap_or_else(|| backoff(self.looks)).min(LOADING_PAUSE_MAX);
+        let own = || backoff(self.looks).min(LOADING_PAUSE_MAX);
+        let pause = asked.filter(|asked| *asked >= PAUSE_FIRST).unwrap_or_else(own);
         self.looks += 1;
         (since.elapsed() + pause <= LOADING_MAX).then_some(pause)
     }
@@ -180,7 +183,7 @@ mod tests {
     }
 
     fn busy() -> ProviderError {
-        status(Meaning::Busy, Some(1))
+        status(Meaning::Busy, Some(501))
     }
 
     #[test]
@@ -188,8 +191,10 @@ mod tests {
         let transport = ProviderError::Transport { detail: String::new() };
         let (result, pauses) = run_all(4, Deadline::NONE, vec![busy(), transport]);
         assert!(result.is_ok());
-        assert_eq!(pauses[0], Duration::from_millis(1));
+        assert_eq!(pauses[0], Duration::from_millis(501));
         assert!(pauses[1] >= PAUSE_FIRST / 2 && pauses[1] <= PAUSE_FIRST * 2, "{pauses:?}");
+        let (_, pauses) = run_all(4, Deadline::NONE, vec![status(Meaning::Busy, Some(0))]);
+        assert!(pauses[0] >= PAUSE_FIRST / 2, "{pauses:?}");
     }
 
     #[test]
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_loading_model_is_waited_for_beside_the_retries() {
-        let loading = || status(Meaning::Loading, Some(1));
+        let loading = || status(Meaning::Loading, None);
         let errors = vec![loading(), loading(), loading(), busy(), loading()];
         let (result, pauses) = run_all(1, Deadline::NONE, errors);
         assert!(result.is_ok(), "{result:?}");

@@ -72,6 +72,11 @@ pub(crate) fn bracketed(host: &str) -> Cow<'_, str> {
 }
 
 impl UserInfo {
+    /// The password, or the user where there is none: then it is a token.
+    pub(crate) fn secret(&self) -> &str {
+        if self.password.is_empty() { &self.user } else { &self.password }
+    }
+
     fn parse(text: &str) -> Result<UserInfo, String> {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
         match (percent_decoded(user), percent_decoded(password)) {

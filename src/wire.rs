@@ -7,6 +7,7 @@
 
 mod delta;
 mod error;
+mod fragments;
 mod request;
 mod response;
 mod sse;

@@ -16,6 +16,7 @@ use ureq::unversioned::transport::{
 };
 
 use super::endpoint::Endpoint;
+use super::patience::{Patience, Patient};
 use super::plain::Plain;
 use super::proxied::Via;
 use super::tls::Tls;
@@ -26,11 +27,17 @@ pub(super) struct Connect {
     endpoint: Endpoint,
     proxy: Option<Via>,
     tls: Tls,
+    patience: Patience,
 }
 
 impl Connect {
-    pub(super) fn new(endpoint: Endpoint, proxy: Option<Via>, tls: Tls) -> Connect {
-        Connect { endpoint, proxy, tls }
+    pub(super) fn new(
+        endpoint: Endpoint,
+        proxy: Option<Via>,
+        tls: Tls,
+        patience: Patience,
+    ) -> Connect {
+        Connect { endpoint, proxy, tls, patience }
     }
 
     fn open(&self, attempt: &Attempt<'_>) -> Result<Box<dyn Transport>, ureq::Error> {
@@ -61,7 +68,8 @@ impl Connector for Connect {
         details: &ConnectionDetails<'_>,
         _: Option<()>,
     ) -> Result<Option<Self::Out>, ureq::Error> {
-        self.open(&Attempt { details, started: Instant::now() }).map(Some)
+        let stream = self.open(&Attempt { details, started: Instant::now() })?;
+        Ok(Some(Box::new(Patient::new(stream, self.patience.clone()))))
     }
 }
 

@@ -102,7 +102,8 @@ impl fmt::Debug for Endpoint {
 }
 
 fn secrets(user_info: Option<&UserInfo>, query: Option<&str>) -> Vec<Secret> {
-    let password = user_info.map(|user_info| user_info.password.as_str());
+    // A user without a password is a token.
+    let password = user_info.map(UserInfo::secret);
     let is_secret = |name: &str| {
         let name = name.to_ascii_lowercase();
         ["key", "token", "secret", "sig", "password"].iter().any(|word| name.contains(word))

@@ -8,8 +8,11 @@ use crate::text::Lossy;
 use crate::wire::{RequestForm, Stream};
 
 /// The form in which a refused request is worth sending again, and what that changes, in words.
+///
+/// `max_tokens` is whether the request had a limit.
 pub(super) fn after(
     form: &RequestForm,
+    max_tokens: bool,
     error: &ProviderError,
 ) -> Option<(RequestForm, &'static str)> {
     let ProviderError::Status(StatusError {
@@ -23,15 +26,20 @@ pub(super) fn after(
     }
     let words = message.clone().unwrap_or_else(|| Lossy::new(body).text.into_owned());
     let words = words.to_ascii_lowercase();
-    if words.contains("max_completion_tokens") && !form.max_completion_tokens {
+    let says = |wanted: &[&str]| {
+        let mut all = words.split(|c: char| !c.is_alphanumeric() && c != '_');
+        all.any(|word| wanted.contains(&word))
+    };
+    if says(&["max_completion_tokens"]) && max_tokens && !form.max_completion_tokens {
         let form = RequestForm { max_completion_tokens: true, ..form.clone() };
         return Some((form, "max_tokens goes out as max_completion_tokens"));
     }
-    if words.contains("stream_options") && form.stream == Stream::WithUsage {
+    let are_ours = form.stream == Stream::WithUsage && !form.extra_body.contains("stream_options");
+    if says(&["stream_options"]) && are_ours {
         let form = RequestForm { stream: Stream::Bare, ..form.clone() };
         return Some((form, "requests have no stream_options, and tokens may stay unknown"));
     }
-    if words.contains("stream") && form.stream != Stream::Off {
+    if says(&["stream", "streaming"]) && form.stream != Stream::Off {
         let form = RequestForm { stream: Stream::Off, ..form.clone() };
         return Some((form, "completions come as one body and not as a stream"));
     }
@@ -47,7 +55,8 @@ mod tests {
     }
 
     fn check(words: &str, expected: Option<RequestForm>) {
-        let after = after(&RequestForm::default(), &refused(400, words)).map(|(form, _)| form);
+        let after = after(&RequestForm::default(), true, &refused(400, words));
+        let after = after.map(|(form, _)| form);
         assert_eq!(after, expected, "{words}");
     }
 
@@ -62,9 +71,15 @@ mod tests {
         let off = RequestForm { stream: Stream::Off, ..RequestForm::default() };
         check("Streaming is not supported for this model", Some(off.clone()));
         check("no such model", None);
-        assert_eq!(after(&max, &refused(400, unsupported)), None);
-        assert_eq!(after(&off, &refused(400, "stream must be false")), None);
-        assert_eq!(after(&max, &refused(401, "stream")), None);
-        assert_eq!(after(&max, &refused(500, "stream")), None);
+        check("Upstream error: bad model", None);
+        check("The model gpt-streamline does not exist", None);
+        assert_eq!(after(&max, true, &refused(400, unsupported)), None);
+        assert_eq!(after(&RequestForm::default(), false, &refused(400, unsupported)), None);
+        assert_eq!(after(&off, true, &refused(400, "stream must be false")), None);
+        assert_eq!(after(&max, true, &refused(401, "stream")), None);
+        assert_eq!(after(&max, true, &refused(500, "stream")), None);
+        let extra_body = crate::wire::ExtraBody::parse(r#"{"stream_options":{}}"#).unwrap();
+        let own = RequestForm { extra_body, ..RequestForm::default() };
+        assert_eq!(after(&own, true, &refused(400, "unknown stream_options")), None);
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use ureq::http::{HeaderMap, HeaderValue, header};
 
+use super::patience::Patience;
 use crate::provider::{Completion, ProviderError};
 use crate::time::parse_http_date;
 use crate::wire::{Assembler, is_one_body};
@@ -25,6 +26,9 @@ pub(super) enum Broken {
     /// It came, and it is none.
     Content(ProviderError),
 }
+
+/// How long the usage and the end of a stream may take once the model is done.
+const AFTER_REASON: Duration = Duration::from_secs(3);
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
@@ -62,7 +66,8 @@ impl<R: Read> Incoming<R> {
     }
 
     fn starts_with(&self, field: &[u8]) -> bool {
-        self.bytes.trim_ascii_start().starts_with(field)
+        let start = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.bytes);
+        start.trim_ascii_start().starts_with(field)
     }
 
     /// Reads to the end, or to just beyond the limit.
@@ -72,13 +77,25 @@ impl<R: Read> Incoming<R> {
     }
 
     /// Reads events until they say that the completion is whole. A connection that then stays open
-    /// is not waited for.
-    pub(super) fn read_stream(&mut self) -> Result<Completion, Broken> {
+    /// is not waited for; one that stays open once the model has said that it is done, but without
+    /// the end of the stream, only for a moment.
+    pub(super) fn read_stream(&mut self, patience: &Patience) -> Result<Completion, Broken> {
         let mut assembler = Assembler::new();
         loop {
             assembler.push(&self.bytes).map_err(Broken::Content)?;
             self.bytes.clear();
-            if assembler.is_done() || self.read_some().map_err(Broken::Connection)? == 0 {
+            match assembler.has_reason() {
+                true => patience.limit(AFTER_REASON),
+                // The reason was taken back: there is more to come.
+                false => patience.renew(),
+            }
+            let is_over = assembler.is_done()
+                || match self.read_some() {
+                    Ok(count) => count == 0,
+                    Err(_) if assembler.has_reason() => true,
+                    Err(error) => return Err(Broken::Connection(error)),
+                };
+            if is_over {
                 return assembler.finish().map_err(Broken::Content);
             }
         }

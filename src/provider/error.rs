@@ -233,9 +233,10 @@ impl fmt::Display for ProviderError {
         match self {
             ProviderError::Status(error) => error.fmt(f),
             ProviderError::Spent { attempts, asked, last } => {
-                write!(f, "{last} ({attempts} attempts")?;
+                let plural = if *attempts == 1 { "" } else { "s" };
+                write!(f, "{last} ({attempts} attempt{plural}")?;
                 if let Some(asked) = asked {
-                    write!(f, "; it asks to wait {}s", asked.as_secs())?;
+                    write!(f, "; it asks to wait {:.1} s", asked.as_secs_f64())?;
                 }
                 f.write_str(")")
             }
@@ -303,7 +304,7 @@ mod tests {
         let error = ProviderError::Spent { attempts: 5, asked, last };
         assert_eq!(
             error.to_string(),
-            "the endpoint answered 429: slow down, tier 1 (5 attempts; it asks to wait 900s)"
+            "the endpoint answered 429: slow down, tier 1 (5 attempts; it asks to wait 900.0 s)"
         );
         assert_eq!(error.outcome(), Outcome::Transient);
     }

@@ -21,13 +21,18 @@ pub fn status_error(
     body: Vec<u8>,
 ) -> ProviderError {
     let error = ErrorObject::find(&body).unwrap_or_default();
-    let meaning = meaning(status, &error, &body);
+    let meaning = meaning(status, retry_after, &error, &body);
     let message = Some(error.message).filter(|message| !message.trim().is_empty());
     ProviderError::Status(StatusError { status, meaning, message, location, retry_after, body })
 }
 
 /// The one table of what is sent again.
-fn meaning(status: u16, error: &ErrorObject, body: &[u8]) -> Meaning {
+fn meaning(
+    status: u16,
+    retry_after: Option<Duration>,
+    error: &ErrorObject,
+    body: &[u8],
+) -> Meaning {
     let body = &body[..body.len().min(WORDS_MAX)];
     let words = if error.message.is_empty() { &*Lossy::new(body).text } else { &error.message };
     let words = words.to_ascii_lowercase();
@@ -37,11 +42,13 @@ fn meaning(status: u16, error: &ErrorObject, body: &[u8]) -> Meaning {
     if labelled(CONTEXT_LABELS) || says(CONTEXT_WORDS) {
         return Meaning::Context;
     }
-    if status == 402 || labelled(QUOTA_LABELS) || status == 429 && says(QUOTA_WORDS) {
+    // Who says when to come back means a rate, whatever else the message advertises.
+    let is_rate = retry_after.is_some() || labelled(RATE_LABELS) || says(RATE_WORDS);
+    if status == 402 || labelled(QUOTA_LABELS) || status == 429 && says(QUOTA_WORDS) && !is_rate {
         return Meaning::Quota;
     }
     match status {
-        500 | 503 if says(LOADING_WORDS) => Meaning::Loading,
+        503 if says(LOADING_WORDS) && !says(LOADING_FAILED) => Meaning::Loading,
         status if is_transient(status) => Meaning::Busy,
         _ => Meaning::Refused,
     }
@@ -93,13 +100,21 @@ const QUOTA_LABELS: &[&str] = &[
 const QUOTA_WORDS: &[&str] = &[
     "exceeded your current quota",
     "usage limit",
-    "billing",
+    "billing cycle",
     "insufficient balance",
     "insufficient credit",
     "out of credit",
     "monthly limit",
     "daily limit",
 ];
+
+const RATE_LABELS: &[&str] = &["rate_limit_exceeded", "rate_limit_error"];
+
+/// OpenAI, Groq and Gemini, which tell in the same breath how to buy more.
+const RATE_WORDS: &[&str] = &["try again in", "retry in", "per minute"];
+
+/// A model that can't be loaded is loaded again, and fails again, each time it is asked for.
+const LOADING_FAILED: &[&str] = &["error loading", "failed to load", "failed loading"];
 
 /// llama.cpp, Text Generation Inference, and servers that load on demand.
 const LOADING_WORDS: &[&str] =
@@ -247,6 +262,12 @@ mod tests {
         check(402, &says("pay first"), Quota);
         check(429, &says("Rate limit reached, please retry shortly"), Busy);
         check(400, &says("see our billing page"), Refused);
+        let groq = "Rate limit reached for model. Please try again in 1s. Need more tokens? \
+                    Upgrade at https://console.groq.com/settings/billing";
+        check(429, &says(groq), Busy);
+        let gemini = "You exceeded your current quota, please check your plan and billing \
+                      details. Please retry in 32s.";
+        check(429, &says(gemini), Busy);
     }
 
     #[test]
@@ -255,6 +276,9 @@ mod tests {
         check(503, body, Loading);
         check(503, r#"{"error":"Model m is currently loading","estimated_time":20}"#, Loading);
         check(503, &says("overloaded"), Busy);
+        let failed = says("llama runner process has terminated: error loading model: no memory");
+        check(500, &failed, Busy);
+        check(503, &failed, Busy);
     }
 
     #[test]

@@ -57,6 +57,11 @@ pub enum Stream {
 pub struct ExtraBody(Fields);
 
 impl ExtraBody {
+    /// Whether a member of this name is added.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+
     /// Reads a JSON object.
     ///
     /// # Errors

@@ -137,6 +137,11 @@ impl EventReader {
                 None => self.data = Some(value.to_owned()),
             },
             "event" => value.clone_into(&mut self.name),
+            // Older llama.cpp servers have a field of this name for what fails in the middle.
+            "error" => {
+                "error".clone_into(&mut self.name);
+                self.data = Some(value.to_owned());
+            }
             _ => {}
         }
         self.line.clear();

@@ -4,6 +4,7 @@
 //! reason: whatever a stream without it has said, the model was not done saying it.
 
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use crate::json::Members;
 use crate::provider::{Completion, FinishReason, ProviderError, Usage};
@@ -94,6 +95,11 @@ impl Assembler {
         self.is_done
     }
 
+    /// Whether the model has said that it is done, so that at most the usage is still to come.
+    pub fn has_reason(&self) -> bool {
+        self.completion.finish_reason != FinishReason::Missing
+    }
+
     /// The completion, when the stream is done or its bytes have ended.
     ///
     /// A last event without the blank line behind it counts when it is whole.
@@ -104,10 +110,12 @@ impl Assembler {
     /// answer, and nothing of it was used; otherwise as for [`push`](Assembler::push).
     pub fn finish(mut self) -> Result<Completion, ProviderError> {
         let last = self.reader.finish().map_err(|error| unreadable(error, &self.start))?;
-        if let Some(event) = last.filter(|event| is_whole(event.data)) {
-            self.completion.take(event)?;
+        let last = last.filter(|_| !self.is_done);
+        let is_cut = last.as_ref().is_some_and(|event| !is_whole(event.data));
+        if let Some(event) = last.filter(|_| !is_cut) {
+            self.is_done = self.completion.take(event)?;
         }
-        if self.completion.finish_reason == FinishReason::Missing {
+        if is_cut || !(self.has_reason() && (self.is_done || !self.completion.went_on)) {
             let detail = "the stream ended before the model said that it was done".to_owned();
             return Err(ProviderError::Transport { detail });
         }
@@ -129,6 +137,13 @@ fn is_end(data: &str) -> bool {
     data.trim_ascii() == "[DONE]"
 }
 
+/// Whether a delta has text or calls in it, and not only a role or nulls.
+fn says_something(delta: &RawValue) -> bool {
+    let Some(mut delta) = object(delta) else { return false };
+    let mut has = |name| delta.take(name).is_some_and(|raw| !["\"\"", "[]"].contains(&raw.get()));
+    has("content") || has("tool_calls")
+}
+
 fn refuses(reason: &FinishReason) -> bool {
     use FinishReason::{Filtered, Other, Truncated};
     matches!(reason, Truncated(_) | Filtered(_) | Other(_))
@@ -141,6 +156,9 @@ struct PartialCompletion {
     /// The bytes of all deltas.
     size: usize,
     finish_reason: FinishReason,
+    /// More came after a finish reason. Some servers give one with every piece, and then only
+    /// `[DONE]` tells the last.
+    went_on: bool,
     usage: Usage,
     model: Option<String>,
 }
@@ -151,6 +169,7 @@ impl Default for PartialCompletion {
             message: PartialMessage::default(),
             size: 0,
             finish_reason: FinishReason::Missing,
+            went_on: false,
             usage: Usage::default(),
             model: None,
         }
@@ -171,10 +190,16 @@ impl PartialCompletion {
 
     fn add(&mut self, event: Event<'_>) -> Result<(), Fault> {
         if event.name == "error" {
-            let message = || ErrorObject { message: event.data.to_owned(), ..Default::default() };
+            // What is said to be an error and is no object is a fault of the server's.
+            let message = || ErrorObject {
+                message: event.data.to_owned(),
+                code: Some("500".to_owned()),
+                ..Default::default()
+            };
             return Err(ErrorObject::find(event.data.as_bytes()).unwrap_or_else(message).into());
         }
-        if event.data.trim_ascii().is_empty() {
+        let is_foreign = !["", "message"].contains(&event.name) && !is_whole(event.data);
+        if is_foreign || event.data.trim_ascii().is_empty() {
             return Ok(());
         }
         let mut chunk = open(parse(event.data, "an event")?, "an event")?;
@@ -197,11 +222,19 @@ impl PartialCompletion {
     fn add_choice(&mut self, mut choice: Members<'_>) -> Result<(), String> {
         self.take_usage(&mut choice);
         let reason = take_finish_reason(&mut choice)?;
+        // Some gateways send a whole completion as one event.
+        let delta = choice.take("delta").or_else(|| choice.take("message"));
+        if self.finish_reason != FinishReason::Missing && delta.is_some_and(says_something) {
+            self.went_on = true;
+            if !refuses(&self.finish_reason) {
+                self.finish_reason = FinishReason::Missing;
+            }
+        }
         // A reason that refuses is not taken back by one that does not.
         if reason != FinishReason::Missing && !refuses(&self.finish_reason) {
             self.finish_reason = reason;
         }
-        let Some(delta) = choice.take("delta") else { return Ok(()) };
+        let Some(delta) = delta else { return Ok(()) };
         self.size += delta.get().len();
         if self.size > DELTAS_MAX {
             return Err(format!("the completion is larger than {} MB", DELTAS_MAX >> 20));
@@ -626,7 +659,27 @@ mod tests {
         check_text(&format!("{start}data: {STOP}\n"), "hi");
         check_text(&format!("{start}data: {STOP}"), "hi");
         check_text(&format!("{start}data: {STOP}\n\ndata: [DONE]"), "hi");
-        check_text(&format!("{start}data: {STOP}\n\ndata: {{\"choices\":[],\"usa"), "hi");
+    }
+
+    #[test]
+    fn what_comes_after_a_finish_reason_is_no_less_a_part_of_the_answer() {
+        let start = events([chunk(r#"{"content":"he"}"#).as_str(), STOP]);
+        check_early_end(format!(
+            "{start}data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"LOST"
+        ));
+        check_early_end(format!("{start}data: {{\"choices\":[],\"usa"));
+        let more = events([chunk(r#"{"content":"llo"}"#).as_str()]);
+        check_early_end(format!("{start}{more}"));
+        check_text(&format!("{start}{more}{}{DONE}", events([STOP])), "hello");
+        check_early_end(format!("{start}{more}{}", events([STOP])));
+        // A server that gives the reason with every piece.
+        let piece = |text| {
+            let delta = format!("{{\"content\":\"{text}\"}}");
+            events([chunk(&delta).replace("null", "\"stop\"").as_str()])
+        };
+        let pieces = piece("one ") + &piece("two");
+        check_early_end(&pieces);
+        check_text(&(pieces + DONE), "one two");
     }
 
     #[test]
@@ -665,12 +718,41 @@ mod tests {
     #[test]
     fn an_error_event_without_a_code_is_an_error_all_the_same() {
         let expected = "the endpoint reports an error: no idea";
-        check_unreadable("event: error\ndata: no idea\n\n", expected, "no idea");
-        check_unreadable("event: error\ndata: {\"a\":1}\n\n", "the endpoint reports", "{\"a\":1}");
+        for data in ["upstream timed out", "{\"a\":1}"] {
+            let error = read(format!("event: error\ndata: {data}\n\n"), 1_000).unwrap_err();
+            assert_eq!(error.to_string(), format!("the endpoint answered 500: {data}"));
+            assert_eq!(error.outcome(), Outcome::Transient);
+        }
+        let field =
+            "error: {\"code\":400,\"message\":\"the request exceeds the available context size\"}";
+        let error = read(format!("{field}\n\n"), 1_000).unwrap_err();
+        assert_eq!(error.outcome(), Outcome::Context, "{error:?}");
         let event = "{\"error\":\"no idea\"}";
         check_unreadable(events([event]), expected, event);
         let after = events([STOP, event]) + DONE;
         check_unreadable(after, expected, event);
+    }
+
+    #[test]
+    fn events_of_other_kinds_say_nothing() {
+        let text = stream(&[r#"{"content":"hi"}"#]);
+        check_text(&format!("event: ping\ndata: ping\n\n{text}"), "hi");
+        check_text(&format!("event: ping\ndata: {{}}\n\n{text}"), "hi");
+    }
+
+    #[test]
+    fn a_whole_message_in_place_of_a_delta_is_taken() {
+        let chunk = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
+        check_text(&events([chunk]), "hello");
+    }
+
+    #[test]
+    fn calls_of_one_list_are_told_apart_without_index_and_id() {
+        let call = |path: &str| {
+            format!("{{\"function\":{{\"name\":\"read_file\",\"arguments\":\"{path}\"}}}}")
+        };
+        let both = format!("{},{}", call("a"), call("b"));
+        check_calls(&[&both], &[("", "read_file", "a"), ("", "read_file", "b")]);
     }
 
     #[test]
@@ -719,12 +801,12 @@ mod tests {
 
     #[test]
     fn more_than_a_message_can_have_is_an_error() {
-        let calls: Vec<String> = (0..=1_000).map(|n| format!("{{\"index\":{n}}}")).collect();
+        let calls: Vec<String> = (0..=128).map(|n| format!("{{\"index\":{n}}}")).collect();
         let members: Vec<String> = (0..=1_000).map(|n| format!("{{\"m{n}\":{n}}}")).collect();
         let calls = chunk(&format!("{{\"tool_calls\":[{}]}}", calls.join(",")));
-        check_unreadable(events([&*calls]), "choices[0].delta.more than 1000 tool calls", &calls);
+        check_unreadable(events([&*calls]), "choices[0].delta.more than 128 tool calls", &calls);
         let members: Vec<&str> = members.iter().map(String::as_str).collect();
-        check_unreadable(stream(&members), "choices[0].delta.more than", chunk(members[1_000]));
+        check_unreadable(stream(&members), "choices[0].delta.more than", chunk(members[100]));
     }
 
     #[test]

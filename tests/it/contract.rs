@@ -222,9 +222,9 @@ fn spent_retries_are_told_with_the_last_words() {
     let says = "429: slow down, tier 1 (3 attempts); try again later";
     check(vec![busy(), busy(), busy()], &["--max-retries=2"], 75, "transient", says);
     let later = || Reply::status(503, "").with_header("retry-after", "3600");
-    check(vec![later()], &[], 75, "transient", "asks to wait 3600s");
+    check(vec![later()], &[], 75, "transient", "asks to wait 3600.0 s");
     let soon = Reply::status(503, "").with_header("retry-after", "100");
-    check(vec![soon], &["--timeout", "50s"], 75, "transient", "asks to wait 100s");
+    check(vec![soon], &["--timeout", "50s"], 75, "transient", "asks to wait 100.0 s");
 }
 
 #[test]
