@@ -12,6 +12,8 @@
 mod contract;
 /// The command line: precedence, and every usage error.
 mod flags;
+/// The time limits: which of them ends what.
+mod limits;
 /// The way to the endpoint: addresses, proxies, TLS.
 mod network;
 /// Resume, torn logs, full disks, failing syncs, `kill -9`.

@@ -1,8 +1,8 @@
 //! A scripted endpoint: one reply per request, in order, over a real socket.
 //!
 //! It polices its callers: a request that a strict server would refuse fails the test, whatever
-//! the test is about, and so does a reply that nobody asked for. It never sleeps, and whatever its
-//! caller does, it ends when it is finished or dropped.
+//! the test is about, and so does a reply that nobody asked for. It sleeps only to send a reply as
+//! slowly as the test asks for, and whatever its caller does, it ends when it is finished or dropped.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -24,7 +24,29 @@ pub(crate) struct Reply {
     head: Option<(u16, Vec<(String, String)>)>,
     body: Vec<u8>,
     then: Then,
+    pace: Pace,
     hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
+}
+
+/// How fast a body is sent.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Bytes of one write.
+    size: usize,
+    /// After each of them.
+    pause: Duration,
+}
+
+impl Pace {
+    const AT_ONCE: Pace = Pace { size: usize::MAX, pause: Duration::ZERO };
+
+    fn send(self, mut stream: &TcpStream, bytes: &[u8]) -> io::Result<()> {
+        for piece in bytes.chunks(self.size) {
+            stream.write_all(piece)?;
+            thread::sleep(self.pause);
+        }
+        Ok(())
+    }
 }
 
 /// What happens when a reply was sent.
@@ -96,7 +118,15 @@ impl Reply {
     /// Any status, with a body that is said to be JSON.
     pub(crate) fn status(code: u16, body: impl Into<Vec<u8>>) -> Reply {
         let json = ("content-type".to_owned(), "application/json".to_owned());
-        Reply { head: Some((code, vec![json])), body: body.into(), then: Then::Keep, hold: None }
+        Reply { head: Some((code, vec![json])), then: Then::Keep, ..Reply::raw(body) }
+    }
+
+    /// Status 200 with these events, each the lines of one; then the connection is closed, which is
+    /// the only end that the body has.
+    pub(crate) fn stream(events: &[impl AsRef<str>]) -> Reply {
+        let body: String = events.iter().map(|event| format!("{}\n\n", event.as_ref())).collect();
+        let events = ("content-type".to_owned(), "text/event-stream".to_owned());
+        Reply { head: Some((200, vec![events])), ..Reply::raw(body) }
     }
 
     /// Status 200 with an answer that is not UTF-8.
@@ -109,7 +139,8 @@ impl Reply {
 
     /// A whole response, status line and all; then the connection is closed.
     pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Reply {
-        Reply { head: None, body: bytes.into(), then: Then::Close, hold: None }
+        let (then, pace) = (Then::Close, Pace::AT_ONCE);
+        Reply { head: None, body: bytes.into(), then, pace, hold: None }
     }
 
     /// Takes the request and says nothing.
@@ -146,6 +177,16 @@ impl Reply {
         self.cut(sent, Then::Stall)
     }
 
+    /// The same, but the connection stays open behind it, in silence.
+    pub(crate) fn left_open(self) -> Reply {
+        Reply { then: Then::Stall, ..self }
+    }
+
+    /// The same, but so many bytes of the body at a time, with a pause after each piece.
+    pub(crate) fn in_pieces(self, size: usize, pause: Duration) -> Reply {
+        Reply { pace: Pace { size, pause }, ..self }
+    }
+
     /// The same, but not before the [`Hold`] is dropped.
     pub(crate) fn held(mut self) -> (Reply, Hold) {
         let (sender, receiver) = mpsc::channel();
@@ -161,22 +202,18 @@ impl Reply {
         self.with_header("content-length", &whole)
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
-        let Some((status, headers)) = &self.head else { return self.body.clone() };
+    /// Status line and headers, with the blank line behind them.
+    fn head(&self) -> String {
+        let Some((status, headers)) = &self.head else { return String::new() };
         let mut head = format!("HTTP/1.1 {status} Scripted\r\n");
         for (name, value) in headers {
             write!(head, "{name}: {value}\r\n").unwrap();
         }
         let has = |wanted: &str| headers.iter().any(|(name, _)| name == wanted);
-        if has("transfer-encoding") {
-            return (head + "\r\n").into_bytes();
-        }
-        if !has("content-length") {
+        if self.then == Then::Keep && !has("content-length") {
             write!(head, "content-length: {}\r\n", self.body.len()).unwrap();
         }
-        let mut bytes = (head + "\r\n").into_bytes();
-        bytes.extend_from_slice(&self.body);
-        bytes
+        head + "\r\n"
     }
 }
 
@@ -423,7 +460,10 @@ fn converse(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         if let Some((_, released)) = &reply.hold {
             let _ = released.recv_timeout(PATIENCE);
         }
-        stream.write_all(&reply.to_bytes())?;
+        stream.write_all(reply.head().as_bytes())?;
+        if reply.then != Then::Repeat {
+            reply.pace.send(stream, &reply.body)?;
+        }
         match reply.then {
             Then::Keep => {}
             Then::Close | Then::Reset => return Ok(()),
@@ -433,7 +473,7 @@ fn converse(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
             }
             Then::Repeat => loop {
                 write!(stream, "{:x}\r\n", reply.body.len())?;
-                stream.write_all(&reply.body)?;
+                reply.pace.send(stream, &reply.body)?;
                 stream.write_all(b"\r\n")?;
             },
         }
