@@ -16,6 +16,8 @@ mod flags;
 mod limits;
 /// The way to the endpoint: addresses, proxies, TLS.
 mod network;
+/// Faults that were reported of such tools.
+mod reports;
 /// Resume, torn logs, full disks, failing syncs, `kill -9`.
 #[cfg(unix)]
 mod sessions;
