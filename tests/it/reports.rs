@@ -439,6 +439,25 @@ fn with_usage(usages: [Value; 2]) -> Vec<Reply> {
 }
 
 #[test]
+fn the_tokens_of_a_run_are_added_up_on_the_last_line() {
+    let usage = |prompt: u32, cached: u32, completion: u32| {
+        json!({"prompt_tokens": prompt, "completion_tokens": completion,
+            "prompt_tokens_details": {"cached_tokens": cached}})
+    };
+    let replies = || with_usage([usage(100, 80, 7), usage(120, 110, 3)]);
+    let last = |told: &Told| told.ran.stderr.lines().last().unwrap_or_default().to_owned();
+    let line = last(&run(replies(), &[]));
+    assert!(line.starts_with("uncut: ok: steps 2, tool calls 1, tokens 220 + 10, "), "{line}");
+    let told = run(replies(), &["-v"]);
+    for step in ["tokens 100 (80 cached) + 7\n", "tokens 120 (110 cached) + 3\n"] {
+        assert!(told.ran.stderr.contains(step), "{:?}", told.ran);
+    }
+    // What is not known makes the sum unknown, and not smaller.
+    let line = last(&run(with_usage([usage(100, 80, 7), json!({"prompt_tokens": 120})]), &[]));
+    assert!(line.contains(", tokens 220 + ?, "), "{line}");
+}
+
+#[test]
 fn tokens_that_are_not_reported_are_unknown_and_end_nothing() {
     let odd = json!({"prompt_tokens": 12.0, "completion_tokens": "7", "cost": 0.1});
     for (usage, tokens) in
