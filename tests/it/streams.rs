@@ -1,4 +1,4 @@
-//! Streams that servers really sent, streams cut at random, and streams that are garbage.
+//! Streams that servers really sent, streams cut at random, and streams and bodies that are garbage.
 
 use std::fmt::Write as _;
 
@@ -385,37 +385,99 @@ fn a_stream_comes_to_what_one_body_comes_to_however_it_is_cut() {
     }
 }
 
+/// What garbage is made of.
+const ALPHABET: &[u8] =
+    b"data: {}[]\",:\n\r\\event: error\xef\xbb\xbf\x80\xf0choices0message1delta2contentnull";
+
+/// Changes, cuts out and doubles up to five pieces of the input.
+fn damage(input: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..random.below(6) {
+        if input.is_empty() {
+            break;
+        }
+        let start = random.below(input.len());
+        let end = start + random.below((input.len() - start).min(30));
+        match random.below(3) {
+            0 => input[start] = *random.pick(ALPHABET),
+            1 => drop(input.drain(start..end)),
+            _ => {
+                let part = input[start..end].to_vec();
+                input.splice(end..end, part);
+            }
+        }
+    }
+}
+
+fn garbage(random: &mut Random) -> Vec<u8> {
+    (0..random.below(400)).map(|_| *random.pick(ALPHABET)).collect()
+}
+
 /// 3,000 inputs: a third of them random bytes, the others real streams with bytes changed, cut out
 /// and doubled. In none of them did a finish reason come.
 #[test]
 fn no_garbage_is_ever_a_completion() {
-    let alphabet = b"data: {}[]\",:\n\r\\event: error\xef\xbb\xbf\x80\xf0choices0delta1null";
     for seed in 1..=3_000 {
         let mut random = Random::new(seed);
         let mut input = if seed % 3 == 0 {
-            (0..random.below(400)).map(|_| *random.pick(alphabet)).collect()
+            garbage(&mut random)
         } else {
             let deltas = Case::new(&mut random).deltas(&mut random);
             stream(&mut random, &deltas, "{\"choices\":[]}\n[DONE]").into_bytes()
         };
-        for _ in 0..random.below(6) {
-            if input.is_empty() {
-                break;
-            }
-            let start = random.below(input.len());
-            let end = start + random.below((input.len() - start).min(30));
-            match random.below(3) {
-                0 => input[start] = *random.pick(alphabet),
-                1 => drop(input.drain(start..end)),
-                _ => {
-                    let part = input[start..end].to_vec();
-                    input.splice(end..end, part);
-                }
-            }
-        }
+        damage(&mut input, &mut random);
         let longest = 1 + random.below(60);
         let result = read(&input, || 1 + random.below(longest));
         let input = input.escape_ascii();
         assert!(result.is_err(), "seed {seed}: {result:?} from \"{input}\"");
     }
+}
+
+/// Every string that stands in JSON text, whole or not, without its escapes.
+fn strings(text: &str) -> Vec<String> {
+    let from = |(start, _)| {
+        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter();
+        values.next()?.ok()
+    };
+    text.match_indices('"').filter_map(from).collect()
+}
+
+/// Whether the text is nothing but some of the strings, one behind the other.
+fn is_made_of(text: &str, strings: &[String]) -> bool {
+    let goes_on = |string: &String| {
+        let rest = text.strip_prefix(string.as_str()).filter(|_| !string.is_empty());
+        rest.is_some_and(|rest| is_made_of(rest, strings))
+    };
+    text.is_empty() || strings.iter().any(goes_on)
+}
+
+/// 10,000 bodies: a fifth of them random bytes, the others completions with bytes changed, cut out
+/// and doubled. Those that are read have no text, name or argument that did not come.
+#[test]
+fn no_garbage_in_a_body_becomes_a_text() {
+    let mut read = 0;
+    for seed in 1..=10_000 {
+        let mut random = Random::new(seed);
+        let mut body = if seed % 5 == 0 {
+            garbage(&mut random)
+        } else {
+            let case = Case::new(&mut random);
+            let message = object(case.message.iter().map(|(name, value)| (name.as_str(), value)));
+            let choice = format!("{{\"finish_reason\":\"stop\",\"message\":{message}}}");
+            format!("{{\"model\":\"m\",\"choices\":[{choice}]}}").into_bytes()
+        };
+        damage(&mut body, &mut random);
+        let Ok(completion) = completion(body.clone()) else { continue };
+        read += 1;
+        let body = std::str::from_utf8(&body).expect("it was read");
+        let strings = strings(body);
+        let text = completion.message.as_text();
+        assert!(is_made_of(text, &strings), "seed {seed}: {text:?} from {body}");
+        for call in &completion.message.tool_calls {
+            for part in [&call.id, &call.name, &call.arguments] {
+                let came = part.is_empty() || strings.contains(part) || body.contains(part);
+                assert!(came, "seed {seed}: {part:?} from {body}");
+            }
+        }
+    }
+    assert!((1_000..9_000).contains(&read), "{read} bodies were read");
 }
