@@ -89,7 +89,8 @@ fn request(stream: &mut impl BufRead) -> u64 {
     size + std::io::copy(&mut stream.take(length), &mut std::io::sink()).unwrap()
 }
 
-fn peak(id: u32) -> Option<u64> {
+/// Peak memory of a process in KiB, where /proc tells.
+pub(crate) fn peak(id: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()

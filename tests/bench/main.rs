@@ -1,8 +1,8 @@
 //! What a run costs, as ratios to a loop of a few lines that does the same I/O with std alone:
 //! one request a step on one endpoint, `true` in a shell, two synced lines in a log.
 //!
-//! Both are processes of their own, run in turn against the same scripted endpoint. Nothing is
-//! asserted; the numbers are for reading.
+//! Both are processes of their own, run in turn against the same scripted endpoint. Behind that,
+//! what reading a large response costs. Nothing is asserted; the numbers are for reading.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may stop at the first fault")]
@@ -10,6 +10,7 @@
 
 mod baseline;
 mod endpoint;
+mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,12 +38,18 @@ fn main() {
     {
         return baseline::run(url, Path::new(log));
     }
+    if let [_, word, reader, input] = arguments.as_slice()
+        && word == "read"
+    {
+        return wire::read(reader, input);
+    }
     let folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     println!("figure\tuncut\tbaseline\tratio");
     start(&folder);
     steps(&folder);
+    wire::compare(&folder);
     sizes();
     fs::remove_dir_all(&folder).unwrap();
 }
