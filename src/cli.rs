@@ -23,6 +23,7 @@ mod options;
 mod parse;
 mod report;
 mod values;
+mod watch;
 
 /// What the process was given, so that nothing below reads it from the process.
 pub struct Invocation<'a> {
@@ -40,23 +41,31 @@ pub struct Invocation<'a> {
     pub stdout: &'a mut dyn Write,
     /// Standard error.
     pub stderr: &'a mut dyn Write,
+    /// Whether the process is ours, so that signals and the deadline may end it whatever it is
+    /// blocked in. Otherwise signals are not looked at, and the deadline is seen between steps and
+    /// in whatever has a limit of its own.
+    pub owns_process: bool,
 }
 
 /// Does what the arguments ask for, from reading them to reporting how it ended.
 pub fn run(invocation: Invocation<'_>) -> Outcome {
-    let Invocation { args, env, directory, stdin, stdin_is_terminal, stdout, stderr } = invocation;
+    let Invocation { args, env, directory, stdin, stdin_is_terminal, stdout, stderr, owns_process } =
+        invocation;
     let mut reporter = Reporter::new(stderr);
     reporter.mask = Mask::new(parse::keys(&args, &env));
     let result = match parse::parse(&args, &env) {
         Ok(Request::Help) => Ok(help::text()),
         Ok(Request::Version) => Ok(concat!("uncut ", env!("CARGO_PKG_VERSION")).to_owned()),
         Ok(Request::Run(options)) => {
-            let inputs = assemble::Inputs { env: &env, directory, stdin, stdin_is_terminal };
+            let inputs =
+                assemble::Inputs { env: &env, directory, stdin, stdin_is_terminal, owns_process };
             let answer = assemble::run(&options, inputs, &mut reporter);
             answer.map(|answer| reporter.mask.text(&answer).into_owned())
         }
         Err(error) => Err(Failure::from(error)),
     };
+    // A run that is being ended has no answer any more.
+    reporter.gate.check();
     match result.and_then(|text| print(stdout, &text)) {
         Ok(()) => {
             reporter.succeeded();

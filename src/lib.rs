@@ -59,6 +59,7 @@
 //! | 0 | [`secret`] | the API key: it can be sent and masked, but not printed |
 //! | 0 | [`outcome`] | how a run ended: exit code and word |
 //! | 0 | [`file`](mod@file) | opening what was named from outside, without blocking |
+//! | 0 | [`gate`] | what the loop and the thread that may end it share |
 //! | 0 | [`url`] | URLs, as far as endpoints and proxies have them |
 //! | 1 | [`process`] | commands: start, capture, time limit, kill |
 //! | 1 | [`proxy`] | which proxy a request goes through |
@@ -94,12 +95,17 @@
 //! - Nothing durable depends on `Drop`: a panic aborts.
 //!
 //! One thread drives the loop. A command has two helpers of its own, one that reads its output and
-//! one that waits for its end, and both report over one channel.
+//! one that waits for its end, and both report over one channel. In the program, and not in a run
+//! inside another, a further thread sees signals and the deadline whatever the loop is blocked in.
+//! It shares two things with the loop: the [`gate`](gate::Gate) that lets a record in flight finish
+//! and none begin, and the [`processes`](process::Processes) that it kills. Then it says so and ends
+//! the process.
 
 pub mod agent;
 pub mod cli;
 pub mod error;
 pub mod file;
+pub mod gate;
 pub mod json;
 pub mod message;
 pub mod openai;

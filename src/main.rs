@@ -17,5 +17,6 @@ fn main() -> ExitCode {
         stdin_is_terminal: io::stdin().is_terminal(),
         stdout: &mut io::stdout(),
         stderr: &mut io::stderr(),
+        owns_process: true,
     }))
 }

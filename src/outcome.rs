@@ -45,6 +45,12 @@ pub enum Outcome {
     Transient = 75,
     /// The time that was allowed is over.
     Deadline = 124,
+    /// The terminal or the session that it was started from is gone.
+    Hangup = 129,
+    /// It was interrupted.
+    Interrupt = 130,
+    /// It was asked to end.
+    Terminated = 143,
 }
 
 impl Outcome {
@@ -95,6 +101,9 @@ impl Outcome {
             "408, 409, 425, 429, 500, 502 to 504, 520 to 524, 529, no connection, a time-out, and the retries are spent: try again later",
         ),
         (Outcome::Deadline, "deadline", "--timeout is over"),
+        (Outcome::Hangup, "hangup", "SIGHUP"),
+        (Outcome::Interrupt, "interrupt", "SIGINT"),
+        (Outcome::Terminated, "terminated", "SIGTERM"),
     ];
 
     /// The exit code.
@@ -148,6 +157,9 @@ mod tests {
                 (32, "session_write"),
                 (75, "transient"),
                 (124, "deadline"),
+                (129, "hangup"),
+                (130, "interrupt"),
+                (143, "terminated"),
             ]
         );
     }

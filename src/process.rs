@@ -29,7 +29,10 @@ mod os;
 #[cfg(windows)]
 #[path = "process/windows.rs"]
 mod os;
+#[cfg(unix)]
+mod signals;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, PipeReader};
 use std::path::Path;
@@ -45,7 +48,9 @@ use self::capture::Capture;
 use self::os::Group;
 
 pub use self::capture::Captured;
-pub use self::os::{SHELL, adopt_orphans, shell_is_present, signal_name, survive_file_size_limit};
+pub use self::os::{
+    SHELL, adopt_orphans, end_process, shell_is_present, signal_name, survive_file_size_limit, tell,
+};
 
 /// A command, and what surrounds it.
 #[derive(Clone, Copy)]
@@ -167,14 +172,21 @@ impl Processes {
     }
 
     /// Kills whatever the commands left running, and the one that runs; none is started afterwards.
+    /// Gives the names of what was killed, as far as the system tells (Linux).
     ///
     /// To be called explicitly: a program that aborts on panic, or that a signal ends, drops
     /// nothing.
-    pub fn finish(&self) {
+    pub fn finish(&self) -> BTreeSet<String> {
         let mut groups = lock(&self.groups);
         groups.finished = true;
         let alive = std::mem::take(&mut groups.alive);
-        os::kill_all(&alive, &groups.shells);
+        os::kill_all(&alive, &groups.shells)
+    }
+
+    /// Reaps what commands left behind and has ended, so that none stays a zombie.
+    #[cfg(unix)]
+    fn reap_orphans(&self) {
+        os::reap_orphans(&lock(&self.groups).shells);
     }
 
     /// Starts and remembers in one go, so that [`Processes::finish`] misses nothing.
@@ -262,6 +274,70 @@ impl Watch {
         }
         true
     }
+}
+
+/// Why a run is to end before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// SIGHUP.
+    Hangup,
+    /// SIGINT.
+    Interrupt,
+    /// SIGTERM.
+    Terminated,
+    /// The deadline has passed.
+    Deadline,
+}
+
+/// Starts a thread that calls `end` when the process is asked to end or the deadline has passed,
+/// whatever the other threads are blocked in. Once in the life of a process. On systems without
+/// signals only the deadline is watched.
+///
+/// # Errors
+///
+/// The thread or the handlers can't be had.
+pub fn watch(
+    processes: Arc<Processes>,
+    deadline: Deadline,
+    end: impl FnOnce(Ending) + Send + 'static,
+) -> io::Result<()> {
+    #[cfg(unix)]
+    let signals = signals::Signals::catch()?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        #[cfg(unix)]
+        let ending = await_ending(&signals, &processes, deadline);
+        #[cfg(not(unix))]
+        let ending = {
+            drop(processes);
+            await_deadline(deadline)
+        };
+        end(ending);
+    })?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn await_ending(signals: &signals::Signals, processes: &Processes, deadline: Deadline) -> Ending {
+    loop {
+        match signals.next(deadline) {
+            Ok(signals::Seen::Ending(ending)) => return ending,
+            Ok(signals::Seen::Child) => processes.reap_orphans(),
+            // The pipe is ours at both ends. Should it break all the same, the deadline still holds.
+            Err(_) => return await_deadline(deadline),
+        }
+    }
+}
+
+/// Without a deadline this never returns.
+fn await_deadline(deadline: Deadline) -> Ending {
+    while !deadline.has_passed() {
+        match deadline.remaining() {
+            Some(remaining) => thread::park_timeout(remaining),
+            None => thread::park(),
+        }
+    }
+    Ending::Deadline
 }
 
 /// Starts the thread that moves output out of the pipe until nobody holds it.

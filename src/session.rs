@@ -29,8 +29,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::gate::Gate;
 use crate::message::Message;
 use crate::outcome::Outcome;
 use crate::secret::Mask;
@@ -50,12 +52,18 @@ pub struct Session {
     conversation: Conversation,
     log: Option<Log>,
     mask: Mask,
+    gate: Arc<Gate>,
 }
 
 impl Session {
     /// A conversation without a log.
     pub fn ephemeral() -> Session {
-        Session { conversation: Conversation::default(), log: None, mask: Mask::default() }
+        Session {
+            conversation: Conversation::default(),
+            log: None,
+            mask: Mask::default(),
+            gate: Arc::default(),
+        }
     }
 
     /// Opens a log, made with mode 0600 where there is none, and reads the conversation from it.
@@ -72,12 +80,17 @@ impl Session {
         let file = storage::open(path)?;
         let (conversation, len) = replay(path, &file)?;
         let log = Log::new(path, Box::new(file), len);
-        Ok(Session { conversation, log: Some(log), mask: Mask::default() })
+        Ok(Session { conversation, log: Some(log), mask: Mask::default(), gate: Arc::default() })
     }
 
     /// Masks every record that is appended from now on.
     pub fn with_mask(self, mask: Mask) -> Session {
         Session { mask, ..self }
+    }
+
+    /// Asks at this gate before each record is written.
+    pub fn with_gate(self, gate: Arc<Gate>) -> Session {
+        Session { gate, ..self }
     }
 
     /// The log, where there is one.
@@ -104,6 +117,7 @@ impl Session {
             self.conversation.check(&entry.message).map_err(invalid)?;
         }
         if let Some(log) = &mut self.log {
+            let _pass = self.gate.enter();
             log.append(line.as_bytes())?;
         }
         if !entry.refused {

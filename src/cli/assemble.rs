@@ -10,6 +10,7 @@ use super::inputs::{self, Start};
 use super::options::{Completions, Named, Options, Origin, UsageError};
 use super::parse;
 use super::report::{Failure, Reporter};
+use super::watch;
 use crate::agent::{Agent, RunOptions};
 use crate::error::Error;
 use crate::openai::{Endpoint, OpenAi, Settings};
@@ -29,6 +30,7 @@ pub(super) struct Inputs<'a> {
     pub(super) directory: Option<PathBuf>,
     pub(super) stdin: &'a mut dyn Read,
     pub(super) stdin_is_terminal: bool,
+    pub(super) owns_process: bool,
 }
 
 /// Runs, and returns the answer.
@@ -44,6 +46,10 @@ pub(super) fn run(
     reporter: &mut Reporter<'_>,
 ) -> Result<String, Failure> {
     let deadline = Deadline::after(options.timeout);
+    let processes = Arc::new(Processes::new());
+    if inputs.owns_process {
+        watch::start(Arc::clone(&processes), Arc::clone(&reporter.gate), options.timeout)?;
+    }
     reporter.verbosity = options.verbosity;
     reporter.max_steps = options.max_steps.get();
     let start = Start(inputs.directory.as_deref());
@@ -52,7 +58,6 @@ pub(super) fn run(
     reporter.mask.extend(secret.clone());
     let directory = inputs::directory(start, &options.directory)?;
     let prompt = inputs::prompt(&options.prompt, start, inputs.stdin, inputs.stdin_is_terminal)?;
-    let processes = Arc::new(Processes::new());
     let shell = Shell::new(
         &directory,
         inputs.env.iter().cloned(),
@@ -65,7 +70,9 @@ pub(super) fn run(
     }
     let mut provider = provider(options, start, inputs.env, secret, reporter)?;
     let mut toolbox = Toolbox::new(&directory, shell, &reporter.mask);
-    let mut session = session(options, start)?.with_mask(reporter.mask.clone());
+    let mut session = session(options, start)?
+        .with_mask(reporter.mask.clone())
+        .with_gate(Arc::clone(&reporter.gate));
     let mut agent = Agent {
         provider: provider.as_mut(),
         executor: &mut toolbox,
@@ -82,7 +89,7 @@ pub(super) fn run(
         observe: &mut |event| reporter.observe(&event),
     };
     let result = agent.run(&prompt);
-    processes.finish();
+    reporter.killed(&processes.finish());
     match result {
         Ok(answer) => Ok(answer.text),
         Err(error) => Err(failure(error, &credentials(options, origin))),

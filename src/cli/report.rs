@@ -5,13 +5,16 @@
 //! full is nobody's concern.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::help;
 use super::options::{UsageError, Verbosity};
 use crate::agent::Event;
 use crate::error::Error;
+use crate::gate::Gate;
 use crate::json::Members;
 use crate::message::ToolCall;
 use crate::outcome::Outcome;
@@ -53,6 +56,8 @@ pub(super) struct Reporter<'a> {
     pub(super) mask: Mask,
     /// How many steps there may be.
     pub(super) max_steps: u32,
+    /// Once it is closed, nothing more is said here.
+    pub(super) gate: Arc<Gate>,
     stderr: &'a mut dyn Write,
     started: Instant,
     call_started: Instant,
@@ -69,6 +74,7 @@ impl<'a> Reporter<'a> {
         Reporter {
             verbosity: Verbosity::Normal,
             mask: Mask::default(),
+            gate: Arc::default(),
             max_steps: 0,
             stderr,
             started: now,
@@ -124,6 +130,13 @@ impl<'a> Reporter<'a> {
     /// Reports something odd that does not end the run.
     pub(super) fn warning(&mut self, text: &str) {
         self.say(Verbosity::Normal, &format!("warning: {text}"));
+    }
+
+    /// Reports what still ran at the end of the run.
+    pub(super) fn killed(&mut self, names: &BTreeSet<String>) {
+        if let Some(line) = killed(names) {
+            self.say(Verbosity::Normal, &line);
+        }
     }
 
     /// Reports that the answer is out; silent when nothing was run.
@@ -192,6 +205,7 @@ impl<'a> Reporter<'a> {
 
     /// Prints a line in one write, so that those of other processes stand before or after it.
     fn print(&mut self, line: &str) {
+        self.gate.check();
         let _ = self.stderr.write_all(format!("{line}\n").as_bytes());
         let _ = self.stderr.flush();
     }
@@ -204,6 +218,12 @@ fn sum(sum: Option<u64>, tokens: Option<u64>) -> Option<u64> {
 
 fn count(tokens: Option<u64>) -> String {
     tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string())
+}
+
+/// What is said of processes that were killed; nothing where there are none.
+pub(super) fn killed(names: &BTreeSet<String>) -> Option<String> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| format!("killed at the end: {}", names.join(", ")))
 }
 
 /// The argument that says most: the command or the path, otherwise all of them.

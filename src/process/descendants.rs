@@ -14,6 +14,7 @@ pub(super) struct Process {
     pub(super) id: i32,
     pub(super) parent: i32,
     pub(super) session: i32,
+    pub(super) name: String,
     /// Ticks since the machine started.
     pub(super) start: u64,
     /// Whether it only waits to be reaped.
@@ -24,14 +25,15 @@ impl Process {
     /// Reads a line of the form `7 (sh) S 1 7 7 0 ...`. The name may hold anything, brackets too.
     fn parse(stat: &str) -> Option<Process> {
         let (id, rest) = stat.split_once(" (")?;
-        let (_, rest) = rest.rsplit_once(") ")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
         let mut fields = rest.split(' ');
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
         let session = fields.nth(1)?.parse().ok()?;
         let start = fields.nth(15)?.parse().ok()?;
         let ended = matches!(state, "Z" | "X");
-        Some(Process { id: id.parse().ok()?, parent, session, start, ended })
+        let (id, name) = (id.parse().ok()?, name.to_owned());
+        Some(Process { id, parent, session, name, start, ended })
     }
 }
 
@@ -71,9 +73,11 @@ mod tests {
     #[test]
     fn a_process_is_read_whatever_its_name_is() {
         let rest = "Z 12 70 71 0 -1 4194304 105 0 0 0 0 0 0 0 20 0 1 0 404714 3133440 383";
-        let process = Process { id: 7, parent: 12, session: 71, start: 404_714, ended: true };
         for name in ["sh", "a) S 1 1 1 (b", ""] {
-            assert_eq!(Process::parse(&format!("7 ({name}) {rest}")), Some(process.clone()));
+            let (start, name) = (404_714, name.to_owned());
+            let parsed = Process::parse(&format!("7 ({name}) {rest}"));
+            let process = Process { id: 7, parent: 12, session: 71, name, start, ended: true };
+            assert_eq!(parsed, Some(process));
         }
         assert_eq!(Process::parse("7 (sh) S 1"), None);
         assert_eq!(Process::parse(""), None);
@@ -81,7 +85,14 @@ mod tests {
 
     #[test]
     fn what_is_below_a_root_is_found_in_any_order() {
-        let process = |id, parent, session| Process { id, parent, session, start: 0, ended: false };
+        let process = |id, parent, session| Process {
+            id,
+            parent,
+            session,
+            name: String::new(),
+            start: 0,
+            ended: false,
+        };
         let all = vec![
             process(9, 8, 9),
             process(8, 7, 7),

@@ -1,8 +1,9 @@
 //! What std can't say on Unix: sessions, groups, and a wait that leaves the process to be reaped.
 //!
-//! The only file with `unsafe`, and each use is one call into libc.
+//! Beside `signals`, the only file with `unsafe`, and each use is one call into libc.
 #![expect(unsafe_code, reason = "std has no setsid, killpg, waitid, poll and sigaction")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::os::fd::AsRawFd as _;
@@ -43,8 +44,10 @@ impl Group {
             .stdin(no_input()?)
             .stdout(output.try_clone()?)
             .stderr(output);
-        // SAFETY: setsid is async-signal-safe, and making an io::Error of errno allocates nothing.
-        unsafe { command.pre_exec(|| checked(libc::setsid()).map(drop)) };
+        let parent = std::process::id();
+        // SAFETY: what it calls is async-signal-safe, and making an io::Error of errno allocates
+        // nothing.
+        unsafe { command.pre_exec(move || lead_a_session(parent)) };
         // Dropping the child neither kills nor reaps it. Dropping the command closes our copies of
         // the pipe; with them open it would never end.
         let child = command.spawn()?;
@@ -115,22 +118,65 @@ impl Group {
     }
 }
 
-/// Ends every process of the groups and what came of their commands; in a program that adopts
-/// orphans, every process that it ever started.
-pub(super) fn kill_all(groups: &[Group], shells: &[u32]) {
-    if groups.is_empty() && (!ADOPTS.load(Ordering::Relaxed) || ended_child().is_err()) {
-        // There is nothing to look for, or there are no children at all.
-        return;
+/// What a command's process does before it becomes the shell.
+fn lead_a_session(parent: u32) -> io::Result<()> {
+    // SAFETY: setsid reads and writes no memory of ours.
+    checked(unsafe { libc::setsid() })?;
+    #[cfg(target_os = "linux")]
+    {
+        // The shell ends when whoever started it is killed, with no chance to end it.
+        // SAFETY: prctl and getppid with these arguments read and write no memory of ours.
+        checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
+        // SAFETY: as above.
+        if unsafe { libc::getppid() }.unsigned_abs() != parent {
+            // It was killed in between.
+            return Err(io::ErrorKind::NotFound.into());
+        }
     }
-    end(shells, |one| groups.iter().any(|group| group.0 == one.session) || is_adopted(one));
-    for group in groups {
-        group.signal(libc::SIGKILL);
+    #[cfg(not(target_os = "linux"))]
+    let _ = parent;
+    Ok(())
+}
+
+/// Writes a line to standard error, unless nobody takes it within the limit. A reader that has gone
+/// to sleep must not keep a process from ending.
+pub fn tell(line: &str, limit: Duration) {
+    let mut poll = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    let limit = libc::c_int::try_from(limit.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: poll reads and writes the one pollfd that it is told of, and write reads the line.
+    unsafe {
+        if libc::poll(&raw mut poll, 1, limit) > 0 && poll.revents & libc::POLLOUT != 0 {
+            libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len());
+        }
     }
 }
 
-/// Ends the roots and all that is below them, and again what they started in the meantime.
-fn end(shells: &[u32], is_root: impl Fn(&Process) -> bool) {
+/// Ends the process at once, whatever its other threads do; nothing is dropped or flushed.
+pub fn end_process(code: u8) -> ! {
+    // SAFETY: _exit does not return.
+    unsafe { libc::_exit(code.into()) }
+}
+
+/// Ends every process of the groups and what came of their commands; in a program that adopts
+/// orphans, every process that it ever started. Gives the names of those that were alive.
+pub(super) fn kill_all(groups: &[Group], shells: &[u32]) -> BTreeSet<String> {
+    if groups.is_empty() && (!ADOPTS.load(Ordering::Relaxed) || ended_child().is_err()) {
+        // There is nothing to look for, or there are no children at all.
+        return BTreeSet::new();
+    }
+    let names =
+        end(shells, |one| groups.iter().any(|group| group.0 == one.session) || is_adopted(one));
+    for group in groups {
+        group.signal(libc::SIGKILL);
+    }
+    names
+}
+
+/// Ends the roots and all that is below them, and again what they started in the meantime. Gives
+/// their names.
+fn end(shells: &[u32], is_root: impl Fn(&Process) -> bool) -> BTreeSet<String> {
     let deadline = Deadline::after(Some(DEATH));
+    let mut names = BTreeSet::new();
     loop {
         let mut left = false;
         for one in descendants::below(descendants::all(), &is_root) {
@@ -139,13 +185,14 @@ fn end(shells: &[u32], is_root: impl Fn(&Process) -> bool) {
             if !one.ended {
                 // What runs as another user can't be killed, and is not waited for.
                 left |= killed.is_ok();
+                names.insert(one.name);
             } else if is_adopted(&one) && !shells.contains(&one.id.unsigned_abs()) {
                 reap_one(one.id);
                 left = true;
             }
         }
         if !left || deadline.has_passed() {
-            return;
+            return names;
         }
         thread::sleep(Duration::from_millis(1));
     }
@@ -331,12 +378,12 @@ const SIGNALS: [(libc::c_int, &str); 19] = [
 ];
 
 /// The result of a libc call that gives -1 and sets errno when it fails.
-fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+pub(super) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Makes a call again for as long as signals interrupt it.
-fn retry(mut call: impl FnMut() -> libc::c_int) -> io::Result<libc::c_int> {
+pub(super) fn retry(mut call: impl FnMut() -> libc::c_int) -> io::Result<libc::c_int> {
     loop {
         match checked(call()) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -4,7 +4,8 @@
 //! wait is a look every few milliseconds, and what `cmd.exe` started survives its kill. A job
 //! object will mend both.
 
-use std::io::{self, PipeReader, PipeWriter, Read as _};
+use std::collections::BTreeSet;
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::windows::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -87,9 +88,22 @@ impl Group {
     }
 }
 
-/// Ends the shells.
-pub(super) fn kill_all(groups: &[Group], _: &[u32]) {
+/// Ends the shells. Their names are not known.
+pub(super) fn kill_all(groups: &[Group], _: &[u32]) -> BTreeSet<String> {
     groups.iter().for_each(Group::kill);
+    BTreeSet::new()
+}
+
+/// Writes a line to standard error.
+pub fn tell(line: &str, _: Duration) {
+    // Whether anybody reads it is not our concern.
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Ends the process at once, whatever its other threads do.
+#[expect(clippy::exit, reason = "this is what it is for")]
+pub fn end_process(code: u8) -> ! {
+    std::process::exit(code.into())
 }
 
 /// Nothing to do here.

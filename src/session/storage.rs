@@ -289,6 +289,7 @@ mod tests {
                 conversation: Conversation::default(),
                 log: Some(log),
                 mask: Default::default(),
+                gate: Default::default(),
             }
         }
     }

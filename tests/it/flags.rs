@@ -73,6 +73,7 @@ impl<'a> Run<'a> {
             env: self.env,
             directory: Some(self.dir.path(".")),
             stdin: &mut self.stdin,
+            owns_process: false,
             stdin_is_terminal: self.stdin_is_terminal,
             stdout,
             stderr: &mut stderr,

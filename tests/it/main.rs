@@ -21,6 +21,9 @@ mod reports;
 /// Resume, torn logs, full disks, failing syncs, `kill -9`.
 #[cfg(unix)]
 mod sessions;
+/// Signals and the deadline, whatever the binary is blocked in.
+#[cfg(unix)]
+mod signals;
 /// Completions that come as a stream: recorded, cut at random, and damaged.
 mod streams;
 /// What the tests run against.

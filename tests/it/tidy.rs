@@ -108,9 +108,12 @@ fn what_belongs_in_one_place_stands_there_only() {
     let rules: &[(&str, &[&str])] = &[
         ("ureq::", &["openai"]),
         ("rustls::", &["openai"]),
-        ("unsafe {", &["process/unix"]),
-        ("unsafe_code", &["process/unix"]),
-        ("libc::", &["process/unix", "session/storage", "file", "tools/replace"]),
+        ("unsafe {", &["process/unix", "process/signals"]),
+        ("unsafe_code", &["process/unix", "process/signals"]),
+        (
+            "libc::",
+            &["process/unix", "process/signals", "session/storage", "file", "tools/replace"],
+        ),
         ("Command::new", &["process/unix", "process/windows"]),
         ("env::var", &["main"]),
         ("env::args", &["main"]),
@@ -118,7 +121,7 @@ fn what_belongs_in_one_place_stands_there_only() {
         ("env::set_current_dir", &[]),
         ("thread::spawn", &[]),
         ("thread::Builder", &["process"]),
-        ("process::exit", &[]),
+        ("process::exit", &["process/windows"]),
         ("println!", &[]),
     ];
     for source in sources() {

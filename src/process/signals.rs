@@ -1,0 +1,121 @@
+//! Signals that ask the process to end, seen by a thread of its own.
+//!
+//! The loop may be blocked in a read, a write or a wait for a long time. A handler may do next to
+//! nothing; ours writes the number of the signal into a pipe, and the thread that reads it does the
+//! rest. A signal that was ignored when the program started, as `nohup` has it, stays ignored.
+//! Handlers are not handed down to commands. With a handler in place a signal also reaches the first
+//! process of a container, which is spared the default actions.
+#![expect(unsafe_code, reason = "std has no sigaction")]
+
+use std::io::{self, PipeReader, Read as _};
+use std::os::fd::{AsRawFd as _, IntoRawFd as _};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use super::Ending;
+use super::os::{checked, retry};
+use crate::time::Deadline;
+
+/// Those that ask the process to end.
+const ENDING: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+
+/// The end of the pipe that the handler writes to.
+static WRITER: AtomicI32 = AtomicI32::new(-1);
+
+/// What has been seen.
+pub(super) enum Seen {
+    /// The process is to end.
+    Ending(Ending),
+    /// A child has ended.
+    Child,
+}
+
+/// The signals of this process, from now on.
+#[derive(Debug)]
+pub(super) struct Signals(PipeReader);
+
+impl Signals {
+    /// Installs the handlers. Once in the life of a process.
+    pub(super) fn catch() -> io::Result<Signals> {
+        let (reader, writer) = io::pipe()?;
+        let writer = writer.into_raw_fd();
+        // SAFETY: fcntl with these arguments reads and writes no memory of ours.
+        checked(unsafe { libc::fcntl(writer, libc::F_SETFL, libc::O_NONBLOCK) })?;
+        WRITER.store(writer, Ordering::Relaxed);
+        for signal in ENDING.into_iter().chain([libc::SIGCHLD]) {
+            catch(signal)?;
+        }
+        Ok(Signals(reader))
+    }
+
+    /// Waits for a signal until the deadline has passed.
+    pub(super) fn next(&self, deadline: Deadline) -> io::Result<Seen> {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        loop {
+            let left = deadline.remaining();
+            if left == Some(Duration::ZERO) {
+                return Ok(Seen::Ending(Ending::Deadline));
+            }
+            // Rounded up: half a millisecond before the deadline there is still something to wait.
+            let left = left.map_or(-1, |left| {
+                libc::c_int::try_from(left.as_millis() + 1).unwrap_or(libc::c_int::MAX)
+            });
+            // SAFETY: poll reads and writes the one pollfd that it is told of.
+            if retry(|| unsafe { libc::poll(&raw mut poll, 1, left) })? > 0 {
+                let mut number = [0];
+                (&self.0).read_exact(&mut number)?;
+                return Ok(match number[0].into() {
+                    libc::SIGHUP => Seen::Ending(Ending::Hangup),
+                    libc::SIGINT => Seen::Ending(Ending::Interrupt),
+                    libc::SIGTERM => Seen::Ending(Ending::Terminated),
+                    _ => Seen::Child,
+                });
+            }
+        }
+    }
+}
+
+fn catch(signal: libc::c_int) -> io::Result<()> {
+    let mut old = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    let handler: extern "C" fn(libc::c_int) = note;
+    // SAFETY: all zeros are a valid sigaction with an empty mask, and `note` may run at any point.
+    unsafe {
+        checked(libc::sigaction(signal, std::ptr::null(), old.as_mut_ptr()))?;
+        if ENDING.contains(&signal) && old.assume_init().sa_sigaction == libc::SIG_IGN {
+            return Ok(());
+        }
+        let mut new = std::mem::MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        new.sa_sigaction = handler as libc::sighandler_t;
+        new.sa_flags = libc::SA_RESTART;
+        checked(libc::sigaction(signal, &raw const new, std::ptr::null_mut())).map(drop)
+    }
+}
+
+/// The handler.
+extern "C" fn note(signal: libc::c_int) {
+    // Every signal that is caught has a number of one byte.
+    let number = signal as u8;
+    // SAFETY: write is async-signal-safe and reads one byte. The pipe is never full of what matters:
+    // whoever reads it is awake as long as there is something in it. What write does to errno is
+    // undone, because the code that was interrupted may be about to look at it.
+    unsafe {
+        let errno = errno();
+        let before = *errno;
+        libc::write(WRITER.load(Ordering::Relaxed), (&raw const number).cast(), 1);
+        *errno = before;
+    }
+}
+
+/// Where this thread's errno is.
+unsafe fn errno() -> *mut libc::c_int {
+    #[cfg(any(target_os = "linux", target_os = "emscripten"))]
+    // SAFETY: it only returns an address.
+    unsafe {
+        libc::__errno_location()
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "emscripten")))]
+    // SAFETY: it only returns an address.
+    unsafe {
+        libc::__error()
+    }
+}

@@ -1,0 +1,199 @@
+//! Signals and the deadline through the real binary, whatever it is blocked in.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::endpoint::{Endpoint, Reply};
+use crate::support::sandbox::{Dir, Ran, Uncut, finish};
+
+fn on(uncut: Uncut, endpoint: &Endpoint) -> Uncut {
+    uncut.args(["--base-url", &endpoint.base_url(), "-m", "m", "--session", "s.jsonl"])
+}
+
+fn send(signal: &str, child: &Child) {
+    let id = child.id().to_string();
+    let mut kill = Command::new("/bin/kill").args([signal, &id]).spawn().unwrap();
+    assert!(kill.wait().unwrap().success());
+}
+
+/// Waits until a file is there that a command writes, and gives what is in it.
+#[track_caller]
+fn wait_for(dir: &Dir, name: &str) -> String {
+    let started = Instant::now();
+    loop {
+        match fs::read_to_string(dir.path(name)) {
+            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+            _ => assert!(started.elapsed() < Duration::from_secs(30), "{name} does not come"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[track_caller]
+fn wait_until_gone(process: &str) {
+    let started = Instant::now();
+    let status = format!("/proc/{process}/status");
+    while fs::read_to_string(&status).is_ok_and(|status| !status.contains("\nState:\tZ")) {
+        assert!(started.elapsed() < Duration::from_secs(10), "{process} lives on");
+        std::thread::yield_now();
+    }
+}
+
+#[track_caller]
+fn assert_ended(ran: &Ran, code: i32, word: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
+    let last = ran.stderr.lines().last().unwrap_or_default();
+    assert!(last.starts_with(&format!("uncut: {word}: ")), "{ran:?}");
+}
+
+const SIGNALS: [(&str, i32, &str); 3] =
+    [("-HUP", 129, "hangup"), ("-INT", 130, "interrupt"), ("-TERM", 143, "terminated")];
+
+#[test]
+fn a_signal_ends_a_command_and_all_that_came_of_it() {
+    for (signal, code, word) in SIGNALS {
+        let dir = Dir::new("signal");
+        let script =
+            "(setsid sleep 600 & echo $! > inner); trap '' TERM; echo $$ > outer; sleep 600; true";
+        let command = json!({ "command": script }).to_string();
+        let endpoint = Endpoint::start(vec![Reply::tool_call("a", "shell", &command)]);
+        let child = on(Uncut::new(&dir), &endpoint).arg("go").spawn();
+        let processes = [wait_for(&dir, "inner"), wait_for(&dir, "outer")];
+        send(signal, &child);
+        let ran = finish(child);
+        assert_ended(&ran, code, word);
+        assert!(ran.stderr.contains("uncut: killed at the end: "), "{ran:?}");
+        for process in processes {
+            wait_until_gone(&process);
+        }
+        let log = dir.read("s.jsonl");
+        assert!(log.ends_with('\n') && log.lines().count() == 2, "{log}");
+    }
+}
+
+#[test]
+fn a_signal_is_seen_while_the_endpoint_is_silent() {
+    for (signal, code, word) in SIGNALS {
+        let dir = Dir::new("silent");
+        let endpoint = Endpoint::start(vec![Reply::stall()]);
+        let child = on(Uncut::new(&dir), &endpoint).arg("go").spawn();
+        endpoint.wait_for_requests(1);
+        send(signal, &child);
+        assert_ended(&finish(child), code, word);
+        assert_eq!(dir.read("s.jsonl").lines().count(), 1);
+    }
+}
+
+#[test]
+fn the_deadline_is_seen_while_nobody_writes_to_stdin() {
+    let dir = Dir::new("stdin");
+    let mut command = Uncut::new(&dir).args(["-m", "m", "--timeout", "1s", "-"]).into_command();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"half a prompt").unwrap();
+    assert_ended(&finish(child), 124, "deadline");
+}
+
+#[test]
+fn a_signal_is_seen_while_nobody_reads_stdout_and_stderr() {
+    let dir = Dir::new("unread");
+    let endpoint = Endpoint::start(vec![Reply::answer(&"x".repeat(1 << 20))]);
+    let mut command = on(Uncut::new(&dir), &endpoint).arg("go").into_command();
+    let (_stdout, writer) = std::io::pipe().unwrap();
+    let (_stderr, errors) = std::io::pipe().unwrap();
+    // The reader of stderr never comes either: it is full before the run begins.
+    let mut full = errors.try_clone().unwrap();
+    let filler = std::thread::spawn(move || full.write_all(&vec![b'x'; 1 << 20]));
+    command.stdin(Stdio::null()).stdout(writer).stderr(errors);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    endpoint.wait_for_requests(1);
+    send("-TERM", &child);
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "it hangs");
+        std::thread::yield_now();
+    };
+    assert_eq!(status.code(), Some(143));
+    drop(_stderr);
+    let _ = filler.join().unwrap();
+}
+
+#[test]
+fn a_signal_that_was_ignored_from_the_start_stays_so() {
+    let dir = Dir::new("nohup");
+    let (reply, hold) = Reply::answer("ok").held();
+    let endpoint = Endpoint::start(vec![reply]);
+    let below = Uncut::below(&dir, "/bin/sh", &["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
+    let child = on(below, &endpoint).arg("go").spawn();
+    endpoint.wait_for_requests(1);
+    send("-HUP", &child);
+    drop(hold);
+    let ran = finish(child);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "{ran:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_killed_binary_takes_its_command_along() {
+    let dir = Dir::new("orphan");
+    let command = r#"{"command":"echo $$ > shell; exec sleep 600"}"#;
+    let endpoint = Endpoint::start(vec![Reply::tool_call("a", "shell", command)]);
+    let mut child = on(Uncut::new(&dir), &endpoint).arg("go").spawn();
+    let shell = wait_for(&dir, "shell");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until_gone(&shell);
+}
+
+/// The binary as the first process of a container; none where the machine does not let us.
+fn as_init(dir: &Dir) -> Option<Uncut> {
+    let arguments = ["--pid", "--fork", "--kill-child", "--mount-proc", "--map-root-user"];
+    let probe = Command::new("unshare").args(arguments).arg("true").stderr(Stdio::null()).spawn();
+    if !probe.is_ok_and(|mut probe| probe.wait().is_ok_and(|status| status.success())) {
+        eprintln!("skipped: this machine has no namespaces for us");
+        return None;
+    }
+    Some(Uncut::below(dir, "unshare", &arguments))
+}
+
+#[test]
+fn the_first_process_of_a_container_leaves_no_zombies() {
+    let dir = Dir::new("zombies");
+    let Some(uncut) = as_init(&dir) else { return };
+    let script = "for n in 1 2 3 4 5; do (sleep 0.05 & echo $! >> ids); done; \
+                  for id in $(cat ids); do while [ -d /proc/$id ]; do sleep 0.01; done; done; \
+                  echo all reaped";
+    let command = json!({ "command": script, "timeout": 20 }).to_string();
+    let endpoint =
+        Endpoint::start(vec![Reply::tool_call("a", "shell", &command), Reply::answer("ok")]);
+    let ran = on(uncut, &endpoint).arg("go").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let requests = endpoint.finish();
+    let result = requests[1].messages()[3]["content"].as_str().unwrap();
+    assert!(result.starts_with("all reaped"), "{result}");
+}
+
+#[test]
+fn the_first_process_of_a_container_can_be_asked_to_end() {
+    for (signal, code, word) in [SIGNALS[1], SIGNALS[2]] {
+        let dir = Dir::new("init");
+        let Some(uncut) = as_init(&dir) else { return };
+        let endpoint = Endpoint::start(vec![Reply::stall()]);
+        let child = on(uncut, &endpoint).arg("go").spawn();
+        endpoint.wait_for_requests(1);
+        let children = format!("/proc/{0}/task/{0}/children", child.id());
+        let init = fs::read_to_string(children).unwrap();
+        let mut kill = Command::new("/bin/kill").args([signal, init.trim()]).spawn().unwrap();
+        assert!(kill.wait().unwrap().success());
+        assert_ended(&finish(child), code, word);
+    }
+}
