@@ -154,11 +154,13 @@ pub(super) fn shown(value: &HeaderValue) -> String {
     value.as_bytes().escape_ascii().to_string()
 }
 
-/// The encoding of the body, where there is one.
+/// The encoding of the body, where it is one that can't be read.
 pub(super) fn encoding(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_ENCODING)?;
-    let plain = value.is_empty() || value.as_bytes().eq_ignore_ascii_case(b"identity");
-    (!plain).then(|| value.as_bytes().escape_ascii().to_string())
+    // gzip is taken off by the library, and some proxies put it on whatever was asked for.
+    let readable: [&[u8]; 3] = [b"", b"identity", b"gzip"];
+    let is_readable = readable.iter().any(|known| value.as_bytes().eq_ignore_ascii_case(known));
+    (!is_readable).then(|| value.as_bytes().escape_ascii().to_string())
 }
 
 /// Whether a body that only the end of the connection delimits was cut off by it.

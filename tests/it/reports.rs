@@ -16,7 +16,7 @@
 //! | 10 | tool_calls without a call | NousResearch/hermes-agent#75926 | contract::silence_is_empty |
 //! | 11 | reasoning echoed as "" | SillyTavern/SillyTavern#5545 | reports::reasoning_goes_back_as_it_came_and_is_not_made_up |
 //! | 12 | a signature on one of two calls | googleapis/js-genai#1275 | reports::signatures_stay_on_their_calls_and_the_tools_in_every_request_also_after_a_resume |
-//! | 13 | no choices | promptfoo/promptfoo#10203 | wire::a_body_that_is_no_completion_is_a_fault_of_the_protocol |
+//! | 13 | no choices | promptfoo/promptfoo#10203 | wire::gzip_that_nobody_asked_for_is_taken_off |
 //! | 14 | reasoning_details | jeremychone/rust-genai#298 | wire::unknown_members_of_a_message_go_back_byte_for_byte |
 //! | 15 | an error in a list | securo-finance/securo#884 | wire::an_error_in_a_list_keeps_its_status |
 //! | 16 | one odd member | 0xPlaygrounds/rig#1172 | wire::odd_members_of_a_message_do_no_harm |
@@ -69,7 +69,7 @@
 //! | 94 | a text about calls | Gitlawb/openclaude#1791 | reports::a_text_that_only_shows_a_call_is_an_answer |
 //! | 95 | tools missing from later requests | sipeed/picoclaw#2104 | reports::signatures_stay_on_their_calls_and_the_tools_in_every_request_also_after_a_resume |
 //! | 96 | invented arguments | openclaw/openclaw#49876 | contract::tool_failures_are_results_and_end_nothing |
-//! | 97 | gzip that nobody asked for | - | wire::a_body_that_is_no_completion_is_a_fault_of_the_protocol |
+//! | 97 | gzip that nobody asked for | - | wire::gzip_that_nobody_asked_for_is_taken_off |
 //! | 98 | a BOM and blank lines around a body | - | wire::response::a_byte_order_mark_and_white_space_around_the_body_are_accepted |
 //! | 98 | garbage behind a body | - | wire::response::what_is_no_json_is_said_to_be_what_it_is |
 //! | 99 | an argument that is not UTF-8 | - | flags::an_argument_or_variable_that_is_not_utf8_is_a_usage_error |

@@ -317,8 +317,23 @@ fn a_body_that_is_no_completion_is_a_fault_of_the_protocol() {
     check_protocol(Reply::status(200, "<html><body>Welcome</body></html>"), "HTML");
     check_protocol(Reply::status(200, r#"{"choices":[]}}garbage"#), "not one JSON value");
     check_protocol(Reply::raw("220 mail.example ESMTP\r\n\r\n"), "not HTTP");
-    let zipped = Reply::status(200, b"\x1f\x8b\x08".as_slice());
-    check_protocol(zipped.with_header("content-encoding", "gzip"), "encoded as gzip");
+    let squeezed = Reply::status(200, b"\x0b\x02\x80".as_slice());
+    check_protocol(squeezed.with_header("content-encoding", "br"), "encoded as br");
+}
+
+#[test]
+fn gzip_that_nobody_asked_for_is_taken_off() {
+    for raw in [
+        include_bytes!("exchanges/gzip-answer.http").as_slice(),
+        include_bytes!("exchanges/gzip-stream.http").as_slice(),
+    ] {
+        assert_eq!(accepted(Reply::raw(raw)).message.as_text(), "zipped");
+        let cut = Reply::raw(&raw[..raw.len() - 20]);
+        assert!(matches!(refused(cut), ProviderError::Transport { .. }));
+    }
+    let broken = Reply::status(200, b"\x1f\x8b\x08garbage".as_slice());
+    let error = refused(broken.with_header("content-encoding", "gzip"));
+    assert_ne!(error.outcome(), Outcome::Ok, "{error}");
 }
 
 #[test]
