@@ -10,6 +10,8 @@
 //! and from then on the reader only discards, so that a background process neither blocks on a
 //! full pipe nor dies of a closed one.
 //!
+//! What is too long to be kept in memory lies in a file, for as long as the run lasts and no longer.
+//!
 //! Every command gets a session and process group of its own. A signal goes to the group while the
 //! shell is not reaped, since until then no other process can get its number. Groups in which
 //! something lives on are remembered and killed by [`Processes::finish`].
@@ -23,6 +25,7 @@
 mod capture;
 #[cfg(unix)]
 mod descendants;
+mod ending;
 #[cfg(unix)]
 #[path = "process/unix.rs"]
 mod os;
@@ -31,6 +34,7 @@ mod os;
 mod os;
 #[cfg(unix)]
 mod signals;
+mod spill;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -46,11 +50,14 @@ use crate::time::Deadline;
 
 use self::capture::Capture;
 use self::os::Group;
+use self::spill::{Spill, Spills};
 
 pub use self::capture::Captured;
+pub use self::ending::{Ending, watch};
 pub use self::os::{
     SHELL, adopt_orphans, end_process, shell_is_present, signal_name, survive_file_size_limit, tell,
 };
+pub use self::spill::Whole;
 
 /// A command, and what surrounds it.
 #[derive(Clone, Copy)]
@@ -105,6 +112,8 @@ pub enum How {
 /// a command runs.
 pub struct Processes {
     groups: Mutex<Groups>,
+    /// None where output that is too long is kept nowhere.
+    spills: Option<Arc<Spills>>,
 }
 
 #[derive(Default)]
@@ -128,7 +137,15 @@ impl Processes {
     /// None yet.
     pub fn new() -> Processes {
         os::notice_children();
-        Processes { groups: Mutex::default() }
+        Processes { groups: Mutex::default(), spills: None }
+    }
+
+    /// Keeps output that is too long for a result in files of up to 64 MiB, 1 GiB in all, which
+    /// [`Processes::finish`] removes. They are where this environment has temporary files; without
+    /// such a place there are none.
+    pub fn with_files(mut self, environment: &[(OsString, OsString)]) -> Processes {
+        self.spills = Some(Arc::new(Spills::new(environment)));
+        self
     }
 
     /// Runs a command to its end.
@@ -144,7 +161,8 @@ impl Processes {
     fn run_draining(&self, spec: &Spec<'_>, limits: Limits, drain: Duration) -> io::Result<Ended> {
         let (pipe, writer) = io::pipe()?;
         os::prepare(&pipe)?;
-        let capture = Mutex::new(Some(Capture::new(spec.mask.clone())));
+        let spill = self.spills.clone().map(Spill::new);
+        let capture = Mutex::new(Some(Capture::new(spec.mask.clone(), spill)));
         let output = Arc::new(Output { pipe, capture });
         let (sender, events) = mpsc::channel();
         let mut watch = Watch { events, shell_ended: false, output_ended: false };
@@ -172,7 +190,8 @@ impl Processes {
     }
 
     /// Kills whatever the commands left running, and the one that runs; none is started afterwards.
-    /// Gives the names of what was killed, as far as the system tells (Linux).
+    /// Gives the names of what was killed, as far as the system tells (Linux). Removes the files that
+    /// hold whole outputs.
     ///
     /// To be called explicitly: a program that aborts on panic, or that a signal ends, drops
     /// nothing.
@@ -180,7 +199,11 @@ impl Processes {
         let mut groups = lock(&self.groups);
         groups.finished = true;
         let alive = std::mem::take(&mut groups.alive);
-        os::kill_all(&alive, &groups.shells)
+        let killed = os::kill_all(&alive, &groups.shells);
+        if let Some(spills) = &self.spills {
+            spills.finish();
+        }
+        killed
     }
 
     /// Reaps what commands left behind and has ended, so that none stays a zombie.
@@ -274,70 +297,6 @@ impl Watch {
         }
         true
     }
-}
-
-/// Why a run is to end before it is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ending {
-    /// SIGHUP.
-    Hangup,
-    /// SIGINT.
-    Interrupt,
-    /// SIGTERM.
-    Terminated,
-    /// The deadline has passed.
-    Deadline,
-}
-
-/// Starts a thread that calls `end` when the process is asked to end or the deadline has passed,
-/// whatever the other threads are blocked in. Once in the life of a process. On systems without
-/// signals only the deadline is watched.
-///
-/// # Errors
-///
-/// The thread or the handlers can't be had.
-pub fn watch(
-    processes: Arc<Processes>,
-    deadline: Deadline,
-    end: impl FnOnce(Ending) + Send + 'static,
-) -> io::Result<()> {
-    #[cfg(unix)]
-    let signals = signals::Signals::catch()?;
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        #[cfg(unix)]
-        let ending = await_ending(&signals, &processes, deadline);
-        #[cfg(not(unix))]
-        let ending = {
-            drop(processes);
-            await_deadline(deadline)
-        };
-        end(ending);
-    })?;
-    Ok(())
-}
-
-#[cfg(unix)]
-fn await_ending(signals: &signals::Signals, processes: &Processes, deadline: Deadline) -> Ending {
-    loop {
-        match signals.next(deadline) {
-            Ok(signals::Seen::Ending(ending)) => return ending,
-            Ok(signals::Seen::Child) => processes.reap_orphans(),
-            // The pipe is ours at both ends. Should it break all the same, the deadline still holds.
-            Err(_) => return await_deadline(deadline),
-        }
-    }
-}
-
-/// Without a deadline this never returns.
-fn await_deadline(deadline: Deadline) -> Ending {
-    while !deadline.has_passed() {
-        match deadline.remaining() {
-            Some(remaining) => thread::park_timeout(remaining),
-            None => thread::park(),
-        }
-    }
-    Ending::Deadline
 }
 
 /// Starts the thread that moves output out of the pipe until nobody holds it.
@@ -527,7 +486,7 @@ mod unix_tests {
     fn what_lies_in_the_pipe_is_read_however_slow_the_reader_is() {
         let (pipe, mut writer) = io::pipe().unwrap();
         os::prepare(&pipe).unwrap();
-        let capture = Mutex::new(Some(Capture::new(Mask::default())));
+        let capture = Mutex::new(Some(Capture::new(Mask::default(), None)));
         let output = Output { pipe, capture };
         writer.write_all("begin ".repeat(5_000).as_bytes()).unwrap();
         assert!(os::drain(&output));

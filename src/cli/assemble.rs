@@ -46,7 +46,7 @@ pub(super) fn run(
     reporter: &mut Reporter<'_>,
 ) -> Result<String, Failure> {
     let deadline = Deadline::after(options.timeout);
-    let processes = Arc::new(Processes::new());
+    let processes = Arc::new(Processes::new().with_files(inputs.env));
     if inputs.owns_process {
         watch::start(Arc::clone(&processes), Arc::clone(&reporter.gate), options.timeout)?;
     }

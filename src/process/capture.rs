@@ -6,9 +6,9 @@
 //! lines where one ends nearby. Secrets are masked before anything is cut: a piece of one would
 //! not be known for what it is. The cost of a chunk depends on the chunk, not on what came before.
 //!
-//! Not here yet: the whole output in a temporary file. [`Capture::push`] sees every byte once and
-//! in order, which is all that takes.
+//! Once something has to be left out, all of it goes to a [`Spill`].
 
+use super::spill::{Spill, Whole};
 use crate::secret::Mask;
 use crate::text;
 
@@ -36,6 +36,8 @@ pub struct Captured {
     pub replaced: u64,
     /// NUL bytes, which became U+2400, those left out included.
     pub nuls: u64,
+    /// Where all of it lies, when something is left out.
+    pub whole: Whole,
 }
 
 /// Takes output in as it comes.
@@ -55,12 +57,16 @@ pub(super) struct Capture {
     nuls: u64,
     /// The first bytes of a character that was cut off by the end of a chunk.
     cut: Vec<u8>,
+    /// Where the whole goes; none where it goes nowhere.
+    spill: Option<Spill>,
+    /// Whether there is more than is kept, and so a whole.
+    spills: bool,
 }
 
 impl Capture {
     /// Takes in what is written, with the secrets of `mask` masked.
-    pub(super) fn new(mask: Mask) -> Capture {
-        Capture { mask, ..Capture::default() }
+    pub(super) fn new(mask: Mask, spill: Option<Spill>) -> Capture {
+        Capture { mask, spill, ..Capture::default() }
     }
 
     pub(super) fn push(&mut self, chunk: &[u8]) {
@@ -83,8 +89,9 @@ impl Capture {
         if self.omitted > 0 {
             self.cut_at_lines();
         }
-        let Capture { head, tail, omitted, replaced, nuls, .. } = self;
-        Captured { head, tail, omitted, replaced, nuls }
+        let Capture { head, tail, omitted, replaced, nuls, spill, .. } = self;
+        let whole = spill.map(Spill::finish).unwrap_or_default();
+        Captured { head, tail, omitted, replaced, nuls, whole }
     }
 
     /// Cuts what is kept back to whole lines, or marks the cuts.
@@ -152,6 +159,7 @@ impl Capture {
             text = &text[head.len()..];
             self.head_is_full = !text.is_empty();
         }
+        self.spill(text);
         let tail = text::tail(text, TAIL);
         if tail.len() < text.len() {
             self.omitted += (self.tail.len() + text.len() - tail.len()) as u64;
@@ -160,6 +168,20 @@ impl Capture {
         self.tail.push_str(tail);
         if self.tail.len() > 2 * TAIL {
             self.trim_tail();
+        }
+    }
+
+    /// Passes on what comes behind the start. Until more came than is kept, that is all kept.
+    fn spill(&mut self, text: &str) {
+        let Some(spill) = self.spill.as_mut() else { return };
+        if !self.spills && self.tail.len() + text.len() > TAIL {
+            self.spills = true;
+            spill.begin();
+            spill.push(&self.head);
+            spill.push(&self.tail);
+        }
+        if self.spills {
+            spill.push(text);
         }
     }
 
@@ -180,7 +202,7 @@ mod tests {
     use super::*;
 
     fn captured(chunks: &[&[u8]]) -> Captured {
-        let mut capture = Capture::new(Mask::default());
+        let mut capture = Capture::new(Mask::default(), None);
         for chunk in chunks {
             capture.push(chunk);
         }
@@ -229,7 +251,7 @@ mod tests {
             let text = format!("{}{key} {}{key}", "x".repeat(fill), "y".repeat(2 * (HEAD + TAIL)));
             for size in [1, 5, 4_096, text.len()] {
                 for text in [&text[..], &text[..text.len() - 1], &text[..fill + key.len()]] {
-                    let mut capture = Capture::new(mask.clone());
+                    let mut capture = Capture::new(mask.clone(), None);
                     text.as_bytes().chunks(size).for_each(|chunk| capture.push(chunk));
                     let Captured { head, tail, .. } = capture.finish();
                     assert!(!head.contains("sk") && !tail.contains(key), "{fill} {size}");
@@ -238,13 +260,13 @@ mod tests {
         }
         // Where the end of what is kept begins within a secret.
         for end in TAIL - 20..TAIL + 20 {
-            let mut capture = Capture::new(mask.clone());
+            let mut capture = Capture::new(mask.clone(), None);
             capture.push("x".repeat(HEAD + TAIL).as_bytes());
             capture.push(format!("{key}{}", "y".repeat(end)).as_bytes());
             let tail = capture.finish().tail;
             assert!(!tail.contains("KEY") && !tail.contains("-1"), "{end}");
         }
-        let mut capture = Capture::new(mask);
+        let mut capture = Capture::new(mask, None);
         capture.push(b"sk-TEST");
         assert_eq!(capture.finish().head, "sk-TEST");
     }

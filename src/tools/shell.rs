@@ -3,6 +3,9 @@
 //! A command that fails is a result like any other, its exit code or signal told in brackets
 //! behind the output. Only a command that could not be started is an error, and the message says
 //! which of the things that it takes is missing.
+//!
+//! Where output is left out, the result names the file that holds all of it. The file is there until
+//! the run ends: in a session that another run goes on with, the name leads nowhere.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write as _};
@@ -13,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::json::Json;
-use crate::process::{self, Captured, Ended, How, Limits, Processes, Spec};
+use crate::process::{self, Captured, Ended, How, Limits, Processes, Spec, Whole};
 use crate::provider::ToolDefinition;
 use crate::secret::Mask;
 use crate::time::Deadline;
@@ -250,11 +253,19 @@ fn status(ended: &Ended, limits: Limits) -> String {
 
 /// The output, and behind it in brackets how the command ended and what else is to be known.
 fn render(ended: &Ended, status: &str, bound: Bound) -> String {
-    let Captured { head, tail, omitted, replaced, nuls } = &ended.output;
+    let Captured { head, tail, omitted, replaced, nuls, whole } = &ended.output;
     let mut text = head.clone();
     if *omitted > 0 {
         end_line(&mut text);
-        note(&mut text, format_args!("{omitted} bytes of output left out here"));
+        let whole = match whole {
+            Whole::In(path) => format!("; all of it is in {}", path.display()),
+            Whole::Begun(path, bytes) => {
+                format!("; the first {bytes} bytes of it are in {}", path.display())
+            }
+            Whole::Lost(error) => format!("; no file could take all of it: {error}"),
+            Whole::Nowhere => String::new(),
+        };
+        note(&mut text, format_args!("{omitted} bytes of output left out here{whole}"));
     }
     text.push_str(tail);
     end_line(&mut text);

@@ -24,6 +24,9 @@ mod sessions;
 /// Signals and the deadline, whatever the binary is blocked in.
 #[cfg(unix)]
 mod signals;
+/// The files that hold what a result leaves out.
+#[cfg(unix)]
+mod spill;
 /// Completions that come as a stream: recorded, cut at random, and damaged.
 mod streams;
 /// What the tests run against.

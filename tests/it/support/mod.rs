@@ -9,3 +9,6 @@ pub(crate) mod sandbox;
 pub(crate) mod server;
 
 pub(crate) mod tls;
+
+#[cfg(unix)]
+pub(crate) mod tools;
