@@ -1,7 +1,7 @@
 #!/bin/sh
 # The one gate: everything that has to hold before a change is done, the fast checks first.
-# It needs a Rust toolchain with rustfmt and clippy, and nothing else. The tests come last, so that
-# the output ends with their own closing lines.
+# It needs a Rust toolchain with rustfmt and clippy, and nothing else. The tests come last, and behind
+# them only a look for processes that they left behind, where there is a /proc to look into.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,3 +14,26 @@ step cargo fmt --check
 step cargo clippy --locked --all-targets -- -D warnings
 step env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
 step cargo test --locked
+
+# Commands of the tests carry a marker, and those that shed it still have a directory.
+left() {
+    for process in /proc/[0-9]*; do
+        if tr '\0' '\n' 2>/dev/null <"$process/environ" | grep -qxF "TESTED_IN=$PWD"; then
+            echo "$process"
+        else
+            case $(readlink "$process/cwd" 2>/dev/null) in
+            "${CARGO_TARGET_DIR:-$PWD/target}"/tmp/*) echo "$process" ;;
+            esac
+        fi
+    done 2>/dev/null
+}
+
+# What a test leaves to end by itself takes 20 seconds at most.
+for _ in $(seq 30); do
+    [ -n "$(left)" ] || exit 0
+    sleep 1
+done
+for process in $(left); do
+    printf 'left behind: %s\n' "$(tr '\0' ' ' <"$process/cmdline")"
+done
+exit 1

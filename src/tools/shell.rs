@@ -389,6 +389,8 @@ mod tests {
         let path = ("PATH", "/usr/local/bin:/usr/bin:/bin");
         let inherited = [
             path,
+            // scripts/check.sh looks for what is left behind.
+            ("TESTED_IN", env!("CARGO_MANIFEST_DIR")),
             ("UNCUT_API_KEY", "sk-TESTKEY-1"),
             ("UNCUT_API_KEY_FILE", "/TESTKEY-2"),
             ("OPENAI_API_KEY", "sk-TESTKEY-3"),

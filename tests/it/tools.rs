@@ -1,6 +1,27 @@
 //! The tools through the real binary: what only a process of its own can show.
+//!
+//! Faults that users of such tools reported of commands; the number stands for the report.
+//!
+//! | | what | reported as | test |
+//! |---|---|---|---|
+//! | 41 | output that is not UTF-8 | PrimeIntellect-ai/nano-rlm#61 | tools::output_that_is_not_text_is_sent_as_text_and_told |
+//! | 42 | decoding that is not told | FerroxLabs/wayland#1076 | tools::output_that_is_not_text_is_sent_as_text_and_told |
+//! | 43 | the working directory is gone | lessweb/deepcode-cli#349 | tools::a_directory_that_a_command_removed_is_told_and_can_be_made_again |
+//! | 44 | a question on the terminal | HKUDS/nanobot#2323 | tools::a_question_on_the_terminal_fails_at_once |
+//! | 45 | one line of 160 MB | can1357/oh-my-pi#11351 | tools::one_giant_line_costs_no_memory |
+//! | 46 | the key in the environment | earendil-works/pi#7522 | tools::the_key_is_in_no_environment_of_a_command_and_masked_where_it_is_found |
+//! | 47 | zombies of a first process | radian-software/sleeping-beauty#1 | signals::the_first_process_of_a_container_leaves_no_zombies |
+//! | 47 | a first process that can't be ended | containerd/containerd#9979 | signals::the_first_process_of_a_container_can_be_asked_to_end |
+//! | 48 | the end is lost in the cut | Hmbown/Codewhale#242 | tools::shell::what_was_changed_or_left_out_is_told |
+//! | 49 | a flood starves the timer | MoonshotAI/kimi-code#1285 | tools::a_flood_ends_with_its_time |
+//! | 50 | no shell from the start | opensandbox-group/OpenSandbox#405 | tools::without_a_shell_on_the_machine_none_is_offered |
+//! | 50 | the shell goes away | lopukhov/unbox#9 | tools::a_shell_that_goes_away_is_told_and_the_files_stay |
+//! | 51 | a pager | zed-industries/zed#43277 | tools::git_pages_nothing |
+//! | 52 | a daemon | gptme/gptme#3805 | tools::a_daemon_delays_nothing_and_ends_with_the_run |
+//! | 53 | a holder outside of the group | anomalyco/opencode#47350 | tools::a_daemon_delays_nothing_and_ends_with_the_run |
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -207,4 +228,266 @@ fn what_was_there_before_the_run_lives_beyond_it() {
     assert_eq!(told[1], "alive\n[exit 0]");
     let kill = Command::new("kill").arg(dir.read("pid").trim()).status();
     assert!(kill.unwrap().success());
+}
+
+#[test]
+fn output_that_is_not_text_is_sent_as_text_and_told() {
+    let calls = [
+        command(r#"printf 'head\377\360tail'"#),
+        command(r#"head -c 2000 /dev/urandom; printf 'a\0b'"#),
+        command(r#"printf 'caf\351\n'"#),
+    ];
+    let told = results(Uncut::new(&Dir::new("bytes")), &calls);
+    let note = "\n[exit 0]\n[2 bytes were not UTF-8 and are shown as U+FFFD]";
+    assert_eq!(told[0], format!("head\u{fffd}\u{fffd}tail{note}"));
+    assert!(told[1].contains("a\u{2400}b\n[exit 0]\n["), "{told:?}");
+    let note = "\n[exit 0]\n[1 bytes were not UTF-8 and are shown as U+FFFD]";
+    assert_eq!(told[2], format!("caf\u{fffd}{note}"));
+}
+
+#[test]
+fn a_directory_that_a_command_removed_is_told_and_can_be_made_again() {
+    let dir = Dir::new("removed");
+    let calls = [
+        command("rm -rf \"$PWD\""),
+        command("echo hi"),
+        ("write_file", json!({"path": "f", "content": "x"})),
+        command("cat f"),
+    ];
+    let told = results(Uncut::new(&dir), &calls);
+    let gone = " does not exist any more; write_file can make it again";
+    assert!(told[1].starts_with("error: the working directory ") && told[1].ends_with(gone));
+    assert_eq!(told[3], "x\n[exit 0]");
+}
+
+#[test]
+fn a_question_on_the_terminal_fails_at_once() {
+    let dir = Dir::new("terminal");
+    let endpoint = Endpoint::start(vec![
+        Reply::tool_call("a", "shell", r#"{"command":"head -1 </dev/tty || echo nobody"}"#),
+        Reply::answer("done"),
+    ]);
+    let line = "exec \"$UNCUT\" --base-url \"$URL\" -m m go";
+    let arguments = ["-q", "-e", "-c", line, "typescript"];
+    let mut terminal = Command::new("script");
+    terminal.args(arguments).current_dir(dir.path(".")).stdin(Stdio::null());
+    terminal.env("UNCUT", env!("CARGO_BIN_EXE_uncut")).env("URL", endpoint.base_url());
+    let Ok(output) = terminal.stdout(Stdio::piped()).output() else {
+        eprintln!("skipped: no script");
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let requests = endpoint.finish();
+    let told = requests[1].messages()[3]["content"].as_str().unwrap();
+    assert!(told.contains("/dev/tty") && told.ends_with("nobody\n[exit 0]"), "{told}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn one_giant_line_costs_no_memory() {
+    let calls = [
+        command("head -c 160000000 /dev/zero | tr '\\0' a"),
+        command("grep VmHWM /proc/$PPID/status"),
+    ];
+    let told = results(Uncut::new(&Dir::new("giant")), &calls);
+    assert!(told[0].len() <= 32 * 1024 && told[0].contains(" bytes of output left out here; "));
+    let peak = told[1].split_whitespace().nth(1).unwrap();
+    assert!(peak.parse::<u64>().unwrap() < 64 * 1024, "{peak} KiB");
+}
+
+#[test]
+fn the_key_is_in_no_environment_of_a_command_and_masked_where_it_is_found() {
+    let dir = Dir::new("key");
+    let look = "env; tr '\\0' '\\n' </proc/self/environ; cat /proc/$PPID/environ; echo ran";
+    let arguments = json!({ "command": look }).to_string();
+    for name in ["UNCUT_API_KEY", "OPENAI_API_KEY"] {
+        let replies = vec![Reply::tool_call("a", "shell", &arguments), Reply::answer("done")];
+        let endpoint = Endpoint::start(replies).expect_key("sk-TESTKEY-1");
+        let session = format!("{name}.jsonl");
+        let uncut = Uncut::new(&dir).env(name, "sk-TESTKEY-1").args(["--session", &session]);
+        let ran = uncut.args(["--base-url", &endpoint.base_url(), "-m", "m", "go"]).run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let requests = endpoint.finish();
+        let told = requests[1].messages()[3]["content"].as_str().unwrap();
+        assert!(told.contains("ran\n"), "{told}");
+        for text in [told, &ran.stdout, &ran.stderr, &dir.read(&session)] {
+            assert!(!text.contains("TESTKEY"), "{text}");
+        }
+        let seen: Vec<&str> = told.lines().take_while(|line| !line.contains("[api key]")).collect();
+        assert!(!seen.iter().any(|line| line.starts_with(name)), "{told}");
+    }
+}
+
+#[test]
+fn a_flood_ends_with_its_time() {
+    let calls = [("shell", json!({"command": "yes", "timeout": 2}))];
+    let started = Instant::now();
+    let told = results(Uncut::new(&Dir::new("flood")), &calls);
+    assert!(told[0].contains("\n[timed out after 2s; killed; "), "{told:?}");
+    assert!(started.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn a_shell_that_goes_away_is_told_and_the_files_stay() {
+    let dir = Dir::new("gone-shell").with("f", "text\n");
+    let Some(uncut) = mounting(&dir, "true") else { return };
+    let read = ("read_file", json!({"path": "f"}));
+    let told = results(uncut, &[command("mount -t tmpfs none /bin"), command("true"), read]);
+    assert_eq!(told[1..], ["error: no shell found at /bin/sh", "     1\ttext\n"]);
+}
+
+#[test]
+fn a_shell_that_can_not_be_run_is_told() {
+    let dir = Dir::new("odd-shell").with("sh", "no program");
+    let Some(uncut) = mounting(&dir, "true") else { return };
+    let told =
+        results(uncut, &[command("mount --bind sh \"$(readlink -f /bin/sh)\""), command("true")]);
+    assert!(told[1].starts_with("error: the shell /bin/sh can't be run: "), "{told:?}");
+}
+
+#[test]
+fn git_pages_nothing() {
+    let dir = Dir::new("pager");
+    let commits: String = (0..200)
+        .map(|number| {
+            format!("commit refs/heads/main\ncommitter a <a> {number} +0000\ndata 1\nx\n")
+        })
+        .collect();
+    dir.write("commits", commits);
+    let git = "export HOME=$PWD; git init -q -b main && git fast-import --quiet <commits && \
+               git config core.pager 'less -+F' && git log '--format=%s %at'";
+    let uncut = Uncut::new(&dir).env("PAGER", "less").env("GIT_PAGER", "less");
+    let Ok(_) = Command::new("git").arg("--version").stdout(Stdio::null()).status() else {
+        eprintln!("skipped: no git");
+        return;
+    };
+    let told = shell(uncut, git);
+    let log: String = (0..200).rev().map(|number| format!("x {number}\n")).collect();
+    assert_eq!(told, log + "[exit 0]");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_daemon_delays_nothing_and_ends_with_the_run() {
+    for daemon in [
+        "(setsid sh -c 'echo $$ >pid; sleep 500 & wait' &); echo ok",
+        "setsid sh -c 'echo $$ >pid; exec sleep 300' & echo ok",
+    ] {
+        let dir = Dir::new("holder");
+        let started = Instant::now();
+        let calls = [command(daemon), command("until test -s pid; do sleep 0.01; done")];
+        let told = results(Uncut::new(&dir), &calls);
+        assert!(told[0].starts_with("ok\n[exit 0]\n[a background process is still running"));
+        assert!(started.elapsed() < Duration::from_secs(60));
+        assert_dead(&dir);
+    }
+}
+
+#[test]
+fn descriptors_that_are_exhausted_are_told() {
+    let dir = Dir::new("descriptors").with("f", "text\n");
+    let (mut refused, mut ran) = (0, 0);
+    // From too few for a pipe to enough for a command.
+    for limit in 9..24 {
+        let script = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+        let endpoint = Endpoint::start(vec![
+            Reply::tool_call("a", "shell", r#"{"command":"echo hi"}"#),
+            Reply::answer("done"),
+        ])
+        .allow_unused();
+        let uncut = Uncut::below(&dir, "sh", &["-c", &script]);
+        let ended = uncut.args(["--base-url", &endpoint.base_url(), "-m", "m", "go"]).run();
+        // With fewer there is no way to the endpoint either, which the run tells by its outcome.
+        assert!(matches!(ended.code, Some(0..=5)), "{limit}: {ended:?}");
+        let requests = endpoint.finish();
+        let Some(request) = requests.get(1) else { continue };
+        let told = request.messages()[3]["content"].as_str().unwrap();
+        match told {
+            "hi\n[exit 0]" => ran += 1,
+            _ => {
+                assert!(told.starts_with("error: the command could not be run: Too many open"));
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0 && ran > 0, "{refused} {ran}");
+}
+
+/// The binary as a user that has nothing and no other process; none where we can't become one.
+fn as_nobody(dir: &Dir, arguments: &[&str]) -> Option<Uncut> {
+    let user = ["--reuid=54321", "--regid=54321", "--clear-groups"];
+    let mut probe = Command::new("setpriv");
+    probe.args(user).args(["test", "-x", env!("CARGO_BIN_EXE_uncut")]).stderr(Stdio::null());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: we can't become another user");
+        return None;
+    }
+    Some(Uncut::below(dir, "setpriv", &[&user[..], arguments].concat()))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn processes_that_are_exhausted_are_told() {
+    let dir = Dir::new("processes").with("f", "text\n");
+    // A recording, because the way to an endpoint takes a process of its own.
+    let call = |name: &str, arguments: &Value| {
+        let function = json!({"name": name, "arguments": arguments.to_string()});
+        let calls = json!([{"id": name, "type": "function", "function": function}]);
+        let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
+        json!({"choices": [{"finish_reason": "tool_calls", "message": message}]})
+    };
+    let answer = json!({"role": "assistant", "content": "done"});
+    let lines = [
+        call("shell", &json!({"command": "echo hi"})),
+        call("read_file", &json!({"path": "f"})),
+        json!({"choices": [{"finish_reason": "stop", "message": answer}]}),
+    ];
+    dir.write("replay", lines.map(|line| format!("{line}\n")).concat());
+    // One is the binary and one its watch: there is none for the command, or for what waits for it.
+    for limit in 2..5 {
+        let Some(uncut) = as_nobody(&dir, &["prlimit", &format!("--nproc={limit}")]) else {
+            return;
+        };
+        let ran = uncut.args(["--replay", "replay", "go"]).run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{ran:?}");
+        let told = "error: the system is out of processes or memory (";
+        assert!(ran.stderr.contains(told) && ran.stderr.contains("read_file f: 1 line"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_can_not_be_entered_is_told() {
+    let dir = Dir::new("closed").with("f", "text\n");
+    let Some(uncut) = as_nobody(&dir, &[]) else { return };
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(dir.path("."), open).unwrap();
+    std::os::unix::fs::chown(dir.path("."), Some(54_321), None).unwrap();
+    let told = results(uncut, &[command("chmod 0 \"$PWD\""), command("echo hi")]);
+    assert!(told[1].starts_with("error: the working directory "), "{told:?}");
+    assert!(told[1].ends_with(" can't be used: Permission denied (os error 13)"), "{told:?}");
+}
+
+#[test]
+fn every_report_of_the_table_has_its_test() {
+    let read = |path: &str| {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(root.join(path)).unwrap()
+    };
+    let mut numbers = std::collections::BTreeSet::new();
+    for row in include_str!("tools.rs").lines().filter_map(|line| line.strip_prefix("//! | ")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let Ok(number) = cells[0].parse::<u32>() else { continue };
+        numbers.insert(number);
+        let (module, test) = cells[3].rsplit_once("::").unwrap();
+        let places =
+            [format!("tests/it/{module}.rs"), format!("src/{}.rs", module.replace("::", "/"))];
+        let is_there = |path: &&String| std::path::Path::new(path).exists();
+        let text = read(places.iter().find(is_there).unwrap_or(&places[1]));
+        assert!(
+            text.contains(&format!("\n    fn {test}("))
+                || text.contains(&format!("#[test]\nfn {test}(")),
+            "{row}"
+        );
+    }
+    assert_eq!(numbers, (41..=53).collect());
 }
