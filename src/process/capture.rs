@@ -8,6 +8,8 @@
 //!
 //! Once something has to be left out, all of it goes to a [`Spill`].
 
+use std::borrow::Cow;
+
 use super::spill::{Spill, Whole};
 use crate::secret::Mask;
 use crate::text;
@@ -19,6 +21,8 @@ const TAIL: usize = 23 * 1024;
 
 /// How far from a cut the end of a line is looked for, to cut there.
 const LINE: usize = 1024;
+/// Stands for bytes that are not UTF-8.
+const REPLACEMENT: &str = "\u{fffd}";
 /// Stands where a line is cut.
 const ELLIPSIS: &str = "...";
 
@@ -81,7 +85,8 @@ impl Capture {
     pub(super) fn finish(mut self) -> Captured {
         if !self.cut.is_empty() {
             // The rest of the character never came.
-            self.replace(self.cut.len());
+            self.replaced += self.cut.len() as u64;
+            self.push_text(REPLACEMENT);
         }
         let open = std::mem::take(&mut self.open);
         self.keep(&open);
@@ -114,32 +119,28 @@ impl Capture {
         }
     }
 
+    /// A chunk is passed on in one go, since noise comes in pieces of a few bytes.
     fn push_bytes(&mut self, bytes: &[u8]) {
+        let mut text = Cow::Borrowed("");
         let mut seen = 0;
         for chunk in bytes.utf8_chunks() {
             let (valid, invalid) = (chunk.valid(), chunk.invalid());
             seen += valid.len() + invalid.len();
-            self.push_valid(valid);
+            text += valid;
             if seen == bytes.len() && is_start_of_character(invalid) {
                 self.cut = invalid.to_owned();
             } else if !invalid.is_empty() {
-                self.replace(invalid.len());
+                self.replaced += invalid.len() as u64;
+                text += REPLACEMENT;
             }
         }
-    }
-
-    fn replace(&mut self, bytes: usize) {
-        self.replaced += bytes as u64;
-        self.push_text("\u{fffd}");
-    }
-
-    /// A NUL is text too, but some endpoints cut a message at it or refuse it.
-    fn push_valid(&mut self, text: &str) {
-        if !text.contains('\0') {
-            return self.push_text(text);
+        // A NUL is text too, but some endpoints cut a message at it or refuse it.
+        let nuls = text.bytes().filter(|byte| *byte == 0).count();
+        if nuls > 0 {
+            self.nuls += nuls as u64;
+            text = Cow::Owned(text.replace('\0', "\u{2400}"));
         }
-        self.nuls += text.bytes().filter(|byte| *byte == 0).count() as u64;
-        self.push_text(&text.replace('\0', "\u{2400}"));
+        self.push_text(&text);
     }
 
     /// Masks secrets. What may be the start of one is held back until more is known.
