@@ -9,6 +9,8 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads its own arguments")]
 
 mod baseline;
+#[cfg(unix)]
+mod commands;
 mod endpoint;
 mod wire;
 
@@ -50,6 +52,8 @@ fn main() {
     start(&folder);
     steps(&folder);
     wire::compare(&folder);
+    #[cfg(unix)]
+    shell(&folder);
     sizes();
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -71,6 +75,26 @@ fn steps(folder: &Path) {
         println!("bytes sent in {steps} steps\t{}\t{}", ours.sent, theirs.sent);
         if let (Some(ours), Some(theirs)) = (ours.peak, theirs.peak) {
             println!("peak memory in {steps} steps (KiB)\t{ours}\t{theirs}");
+        }
+    }
+}
+
+/// What a command costs in time, and what it costs in memory that a command prints much.
+#[cfg(unix)]
+fn shell(folder: &Path) {
+    let (ours, theirs) = commands::call();
+    row("a call of true", ours, theirs);
+    for (name, command) in [
+        ("true", "true"),
+        ("yes, 1 GB", "yes | head -c 1000000000"),
+        ("noise, 200 MB", "head -c 200000000 /dev/urandom"),
+        ("a line of 1 GB", r"head -c 1000000000 /dev/zero | tr '\0' a"),
+        ("200,000 short lines", "seq 1 200000"),
+    ] {
+        let flood = commands::flood(&binary(), folder, command);
+        row(&format!("a run with {name}"), flood.ours, flood.theirs);
+        if let Some(peak) = flood.peak {
+            println!("peak memory with {name} (KiB)\t{peak}");
         }
     }
 }
