@@ -94,11 +94,11 @@
 //! - Nothing is repaired: damaged logs, cut JSON and ambiguous edits are refused.
 //! - Nothing durable depends on `Drop`: a panic aborts.
 //!
-//! One thread drives the loop. A command has two helpers of its own, one that reads its output and
-//! one that waits for its end, and both report over one channel. In the program, and not in a run
-//! inside another, a further thread sees signals and the deadline whatever the loop is blocked in.
-//! It shares two things with the loop: the [`gate`](gate::Gate) that lets a record in flight finish
-//! and none begin, and the [`processes`](process::Processes) that it kills. Then it says so and ends
+//! One thread drives the loop. A command has a helper of its own, which reads its output. In the
+//! program, and not in a run inside another, a further thread sees signals and the deadline whatever
+//! the loop is blocked in. It shares two things with the loop: the [`gate`](gate::Gate) that lets a
+//! record in flight finish and none begin, and the [`processes`](process::Processes) that it kills,
+//! with the files that hold their output. Then it says so and ends
 //! the process.
 
 pub mod agent;

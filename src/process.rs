@@ -1,8 +1,8 @@
 //! Commands: started, bounded in time and memory, and ended.
 //!
-//! The only module that starts processes. Two threads watch a command, and both report over one
-//! channel: one waits for the shell, one moves output out of the pipe. So the end of the shell is
-//! seen at once and not at the next look, and a flood of output can't starve the timer.
+//! The only module that starts processes. While a command runs a thread of its own moves its output
+//! out of the pipe, so that a flood can't starve the timer: whoever runs the command waits for the
+//! end of the shell and looks at nothing else.
 //!
 //! Stdout and stderr are one pipe, which keeps their true order. The pipe says nothing about the
 //! shell: a background process holds it open for as long as it likes, and one that closed it may
@@ -35,12 +35,14 @@ mod os;
 #[cfg(unix)]
 mod signals;
 mod spill;
+#[cfg(unix)]
+mod wait;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, PipeReader};
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -164,26 +166,24 @@ impl Processes {
         let spill = self.spills.clone().map(Spill::new);
         let capture = Mutex::new(Some(Capture::new(spec.mask.clone(), spill)));
         let output = Arc::new(Output { pipe, capture });
-        let (sender, events) = mpsc::channel();
-        let mut watch = Watch { events, shell_ended: false, output_ended: false };
-
-        // The threads come first, so that nothing can fail once there is a process.
-        watch_output(Arc::clone(&output), sender.clone())?;
-        let shell_started = watch_shell(sender)?;
+        // The thread comes first, so that nothing can fail once there is a process.
+        let mut end = watch_output(Arc::clone(&output))?;
         let group = self.start(spec, writer)?;
-        // The thread waits for this, so there is somebody to take it.
-        let _ = shell_started.send(group.clone());
+        let shell = group.shell();
 
-        let in_time = watch.until(limits.time, |watch| watch.shell_ended);
+        let in_time = shell.wait(limits.time);
+        let mut shell_ended = in_time;
         if !in_time {
             group.terminate();
-            watch.until(Some(limits.grace), |watch| watch.shell_ended && watch.output_ended);
+            let grace = Deadline::after(Some(limits.grace));
+            if shell.wait(grace.remaining()) {
+                end.wait(grace.remaining());
+            }
             self.kill(&group);
-            watch.until(Some(DEATH), |watch| watch.shell_ended);
+            shell_ended = shell.wait(Some(DEATH));
         }
-        watch.until(Some(drain), |watch| watch.output_ended);
-        let still_held = !watch.output_ended && os::drain(&output);
-        let exit = watch.shell_ended.then(|| self.reap(&group)).transpose()?;
+        let still_held = !end.wait(Some(drain)) && os::drain(&output);
+        let exit = shell_ended.then(|| self.reap(&group)).transpose()?;
         let how = exit.filter(|_| in_time).unwrap_or(How::TimedOut);
         let still_running = in_time && !group.is_empty();
         Ok(Ended { how, output: output.take(), still_running, still_held })
@@ -268,57 +268,33 @@ impl Output {
     }
 }
 
-enum Event {
-    ShellEnded,
-    OutputEnded,
+/// The end of the output, which comes once.
+struct OutputEnd {
+    heard: Receiver<()>,
+    has_come: bool,
 }
 
-/// What has been heard of a command.
-struct Watch {
-    events: Receiver<Event>,
-    shell_ended: bool,
-    output_ended: bool,
-}
-
-impl Watch {
-    /// Listens until `done`, for at most `time`; gives whether it is done.
-    fn until(&mut self, time: Option<Duration>, done: fn(&Watch) -> bool) -> bool {
-        let deadline = Deadline::after(time);
-        while !done(self) {
-            let event = match deadline.remaining() {
-                Some(remaining) => self.events.recv_timeout(remaining),
-                None => self.events.recv().map_err(RecvTimeoutError::from),
-            };
-            match event {
-                Ok(Event::ShellEnded) => self.shell_ended = true,
-                Ok(Event::OutputEnded) => self.output_ended = true,
-                Err(_) => return false,
-            }
-        }
-        true
+impl OutputEnd {
+    /// Waits for it, for at most `time`; gives whether it has come.
+    fn wait(&mut self, time: Option<Duration>) -> bool {
+        let wait = || match time {
+            Some(time) => self.heard.recv_timeout(time).is_ok(),
+            None => self.heard.recv().is_ok(),
+        };
+        self.has_come = self.has_come || wait();
+        self.has_come
     }
 }
 
 /// Starts the thread that moves output out of the pipe until nobody holds it.
-fn watch_output(output: Arc<Output>, sender: Sender<Event>) -> io::Result<()> {
+fn watch_output(output: Arc<Output>) -> io::Result<OutputEnd> {
+    let (sender, heard) = mpsc::channel();
     thread::Builder::new().name("output".to_owned()).spawn(move || {
         os::pump(&output);
         // The command may have ended long ago, and nobody listens.
-        let _ = sender.send(Event::OutputEnded);
+        let _ = sender.send(());
     })?;
-    Ok(())
-}
-
-/// Starts the thread that waits for the shell, which it is to be sent.
-fn watch_shell(sender: Sender<Event>) -> io::Result<Sender<Group>> {
-    let (shell_started, shell) = mpsc::channel::<Group>();
-    thread::Builder::new().name("shell".to_owned()).spawn(move || {
-        if let Ok(group) = shell.recv() {
-            group.wait();
-            let _ = sender.send(Event::ShellEnded);
-        }
-    })?;
-    Ok(shell_started)
+    Ok(OutputEnd { heard, has_come: false })
 }
 
 /// What a thread that panicked left behind is still whole: nothing here is changed in two steps.

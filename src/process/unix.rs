@@ -1,6 +1,6 @@
 //! What std can't say on Unix: sessions, groups, and a wait that leaves the process to be reaped.
 //!
-//! Beside `signals`, the only file with `unsafe`, and each use is one call into libc.
+//! Beside `signals` and `wait`, the only file with `unsafe`, and each use is one call into libc.
 #![expect(unsafe_code, reason = "std has no setsid, killpg, waitid, poll and sigaction")]
 
 use std::collections::BTreeSet;
@@ -16,6 +16,7 @@ use std::time::Duration;
 use crate::time::Deadline;
 
 use super::descendants::{self, Process};
+use super::wait::Child;
 use super::{DEATH, How, Output, Spec, lock};
 
 /// The shell that commands are for.
@@ -54,17 +55,9 @@ impl Group {
         libc::pid_t::try_from(child.id()).map(Group).map_err(io::Error::other)
     }
 
-    /// Returns when the shell has ended, and leaves it to be reaped.
-    pub(super) fn wait(&self) {
-        let flags = libc::WEXITED | libc::WNOWAIT;
-        let id = self.0.unsigned_abs();
-        retry(|| {
-            let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::uninit();
-            // SAFETY: waitid writes at most one siginfo_t to where it is told, which nobody reads.
-            unsafe { libc::waitid(libc::P_PID, id, info.as_mut_ptr(), flags) }
-        })
-        // There is no such child: then it has ended, and reaping it tells the same.
-        .unwrap_or_default();
+    /// The shell, to wait for its end.
+    pub(super) fn shell(&self) -> Child {
+        Child::new(self.0)
     }
 
     /// Reaps the shell, which has ended.

@@ -1,7 +1,7 @@
 //! Commands on Windows: `cmd.exe`, and the kill of it alone.
 //!
-//! std can wait for a child or kill it, but not wait in one thread and kill in another. So the
-//! wait is a look every few milliseconds, and what `cmd.exe` started survives its kill. A job
+//! std can't wait for a child for a limited time. So the wait is a look every few milliseconds, and
+//! what `cmd.exe` started survives its kill. A job
 //! object will mend both.
 
 use std::collections::BTreeSet;
@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{How, Output, Spec, cmd_argument, lock};
+use crate::time::Deadline;
 
 /// The shell that commands are for.
 pub const SHELL: &str = "cmd.exe";
@@ -49,11 +50,21 @@ impl Group {
         Ok(Group(Arc::new(Mutex::new(command.spawn()?))))
     }
 
-    /// Returns when the shell has ended.
-    pub(super) fn wait(&self) {
+    /// The shell, to wait for its end.
+    pub(super) fn shell(&self) -> Group {
+        self.clone()
+    }
+
+    /// Waits for the end of the shell, for at most `time`; gives whether it has ended.
+    pub(super) fn wait(&self, time: Option<Duration>) -> bool {
+        let deadline = Deadline::after(time);
         while !self.is_empty() {
+            if deadline.has_passed() {
+                return false;
+            }
             thread::sleep(LOOK);
         }
+        true
     }
 
     /// How the shell, which has ended, ended.

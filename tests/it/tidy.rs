@@ -108,11 +108,18 @@ fn what_belongs_in_one_place_stands_there_only() {
     let rules: &[(&str, &[&str])] = &[
         ("ureq::", &["openai"]),
         ("rustls::", &["openai"]),
-        ("unsafe {", &["process/unix", "process/signals"]),
-        ("unsafe_code", &["process/unix", "process/signals"]),
+        ("unsafe {", &["process/unix", "process/signals", "process/wait"]),
+        ("unsafe_code", &["process/unix", "process/signals", "process/wait"]),
         (
             "libc::",
-            &["process/unix", "process/signals", "session/storage", "file", "tools/replace"],
+            &[
+                "process/unix",
+                "process/signals",
+                "process/wait",
+                "session/storage",
+                "file",
+                "tools/replace",
+            ],
         ),
         ("Command::new", &["process/unix", "process/windows"]),
         ("env::var", &["main"]),
