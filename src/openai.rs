@@ -14,6 +14,7 @@ mod fallback;
 mod headers;
 mod incoming;
 mod limits;
+mod lookup;
 mod patience;
 mod plain;
 mod proxied;
@@ -21,13 +22,10 @@ mod tls;
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use ureq::config::{Config, IpFamily};
 use ureq::http::{HeaderMap, HeaderValue, Response, Uri, header};
-use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::NextTimeout;
 use ureq::{Agent, Body};
 
 use crate::provider::{Completion, CompletionRequest, Notice, Provider, ProviderError};
@@ -42,6 +40,7 @@ pub use endpoint::Endpoint;
 pub use headers::Header;
 use incoming::{Broken, Incoming, encoding, is_cut, retry_after, shown};
 use limits::{CONNECT_TIMEOUT, Limits};
+use lookup::Lookup;
 use patience::Patience;
 use proxied::Via;
 pub use tls::Roots;
@@ -118,7 +117,7 @@ impl OpenAi {
         let patience = Patience::default();
         let tls = Tls::new(&settings.roots)?;
         let connect = Connect::new(settings.endpoint.clone(), via, tls, patience.clone());
-        let lookup = Lookup { system: DefaultResolver::default(), proxy };
+        let lookup = Lookup { proxy };
         Ok(OpenAi { agent: agent(connect, lookup), uri, authorization, settings, patience })
     }
 
@@ -297,42 +296,4 @@ fn agent(connect: Connect, lookup: Lookup) -> Agent {
         .max_idle_connections_per_host(0)
         .build();
     Agent::with_parts(config, connect, lookup)
-}
-
-/// Looks hosts up as the system does, but knows `localhost` by itself: an empty container has no
-/// file that lists it, and some servers listen on one of its two addresses only. Where there is a
-/// proxy, that is looked up, and the endpoint is left to it.
-#[derive(Debug)]
-struct Lookup {
-    system: DefaultResolver,
-    proxy: Option<Uri>,
-}
-
-impl Resolver for Lookup {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        config: &Config,
-        timeout: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let uri = self.proxy.as_ref().unwrap_or(uri);
-        let host = uri.host().unwrap_or_default();
-        if host != "localhost" {
-            let error = |error| match error {
-                ureq::Error::Io(source) => {
-                    let text = format!("can't look up {host}: {source}");
-                    ureq::Error::Io(io::Error::new(source.kind(), text))
-                }
-                other => other,
-            };
-            return self.system.resolve(uri, config, timeout).map_err(error);
-        }
-        let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-        let port = uri.port_u16().unwrap_or(default);
-        let mut addresses = self.empty();
-        // The old one first: without IPv6 in the kernel the other is an error and not a refusal.
-        addresses.push(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        addresses.push(SocketAddr::from((Ipv6Addr::LOCALHOST, port)));
-        Ok(addresses)
-    }
 }

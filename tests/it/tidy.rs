@@ -127,7 +127,7 @@ fn what_belongs_in_one_place_stands_there_only() {
         ("env::current_dir", &["main"]),
         ("env::set_current_dir", &[]),
         ("thread::spawn", &[]),
-        ("thread::Builder", &["process"]),
+        ("thread::Builder", &["process", "openai/lookup"]),
         ("process::exit", &["process/windows"]),
         ("println!", &[]),
     ];

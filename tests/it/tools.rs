@@ -456,6 +456,17 @@ fn processes_that_are_exhausted_are_told() {
 }
 
 #[test]
+fn a_lookup_that_there_is_no_thread_for_is_told() {
+    let dir = Dir::new("lookup");
+    let Some(uncut) = as_nobody(&dir, &["prlimit", "--nproc=2"]) else { return };
+    let flags = ["--base-url", "http://nowhere.invalid/v1", "-m", "m", "--max-retries=0", "go"];
+    let ran = uncut.args(flags).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(75), ""), "{ran:?}");
+    assert!(ran.stderr.contains("can't look up nowhere.invalid: "), "{ran:?}");
+    assert!(ran.stderr.contains("Resource temporarily unavailable"), "{ran:?}");
+}
+
+#[test]
 fn a_directory_that_can_not_be_entered_is_told() {
     let dir = Dir::new("closed").with("f", "text\n");
     let Some(uncut) = as_nobody(&dir, &[]) else { return };
