@@ -61,6 +61,7 @@
 //! | 0 | [`file`](mod@file) | opening what was named from outside, without blocking |
 //! | 0 | [`gate`] | what the loop and the thread that may end it share |
 //! | 0 | [`url`] | URLs, as far as endpoints and proxies have them |
+//! | 1 | [`instructions`] | AGENTS.md files: which there are, what of them fits |
 //! | 1 | [`process`] | commands: start, capture, time limit, kill |
 //! | 1 | [`proxy`] | which proxy a request goes through |
 //! | 1 | [`message`] | messages, roles, tool calls, as endpoint and log have them |
@@ -69,7 +70,7 @@
 //! | 3 | [`tools`] | the [`Executor`](tools::Executor) trait and the four tools |
 //! | 3 | [`verdict`] | whether a completion can be trusted |
 //! | 3 | [`wire`] | the request and the response as bytes |
-//! | 3 | [`prompt`] | the system prompt and AGENTS.md |
+//! | 3 | [`prompt`] | the system prompt |
 //! | 3 | `retry` | when and how often a request is sent again |
 //! | 4 | [`openai`] | completions from an endpoint, over HTTP |
 //! | 4 | [`replay`] | completions from a file |
@@ -106,6 +107,7 @@ pub mod cli;
 pub mod error;
 pub mod file;
 pub mod gate;
+pub mod instructions;
 pub mod json;
 pub mod message;
 pub mod openai;

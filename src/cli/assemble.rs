@@ -65,8 +65,8 @@ pub(super) fn run(
         Arc::clone(&processes),
     );
     let system_prompt = system_prompt(options, start, &directory, shell.is_some())?;
-    for warning in &system_prompt.warnings {
-        reporter.warning(warning);
+    for file in &system_prompt.files {
+        reporter.instructions(file);
     }
     let mut provider = provider(options, start, inputs.env, secret, reporter)?;
     let mut toolbox = Toolbox::new(&directory, shell, &reporter.mask);

@@ -15,6 +15,7 @@ use super::options::{UsageError, Verbosity};
 use crate::agent::Event;
 use crate::error::Error;
 use crate::gate::Gate;
+use crate::instructions::{self, Loaded};
 use crate::json::Members;
 use crate::message::ToolCall;
 use crate::outcome::Outcome;
@@ -130,6 +131,20 @@ impl<'a> Reporter<'a> {
     /// Reports something odd that does not end the run.
     pub(super) fn warning(&mut self, text: &str) {
         self.say(Verbosity::Normal, &format!("warning: {text}"));
+    }
+
+    /// Reports what the model is told by an AGENTS.md file.
+    pub(super) fn instructions(&mut self, file: &Loaded) {
+        let Loaded { path, bytes, left_out, sha256 } = file;
+        let path = path.display();
+        self.say(Verbosity::Verbose, &format!("{path}: {bytes} bytes, sha256 {sha256}"));
+        if *left_out > 0 {
+            self.warning(&format!(
+                "{path}: {left_out} bytes left out, because a run takes in at most {} bytes of \
+                 AGENTS.md files; make them shorter",
+                instructions::MAX
+            ));
+        }
     }
 
     /// Reports what still ran at the end of the run.
@@ -313,6 +328,22 @@ mod tests {
                 "uncut: ok: steps 2, tool calls 1, tokens ? + ?, T s",
             ]
         );
+    }
+
+    #[test]
+    fn instructions_are_listed_and_what_is_cut_of_them_is_warned_of() {
+        let act = |reporter: &mut Reporter<'_>| {
+            let sha256 = "ab".repeat(32);
+            let file = Loaded { path: "/w/AGENTS.md".into(), bytes: 12, left_out: 0, sha256 };
+            reporter.instructions(&file);
+            reporter.instructions(&Loaded { left_out: 34, ..file });
+        };
+        let lines = reported(Verbosity::Verbose, act);
+        assert_eq!(lines[0], format!("uncut: /w/AGENTS.md: 12 bytes, sha256 {}", "ab".repeat(32)));
+        let lines = reported(Verbosity::Normal, act);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let start = "uncut: warning: /w/AGENTS.md: 34 bytes left out, because ";
+        assert!(lines[0].starts_with(start), "{}", lines[0]);
     }
 
     #[test]

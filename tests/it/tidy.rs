@@ -108,6 +108,7 @@ fn what_belongs_in_one_place_stands_there_only() {
     let rules: &[(&str, &[&str])] = &[
         ("ureq::", &["openai"]),
         ("rustls::", &["openai"]),
+        ("ring::digest", &["instructions"]),
         ("unsafe {", &["process/unix", "process/signals", "process/wait"]),
         ("unsafe_code", &["process/unix", "process/signals", "process/wait"]),
         (
