@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use crate::error::Error;
+use crate::instructions::Loaded;
 use crate::message::{AssistantMessage, Message, ToolCall};
 use crate::provider::{
     Completion, CompletionRequest, FinishReason, Notice, Notify, Provider, Usage,
@@ -83,6 +84,8 @@ pub enum Event<'a> {
         /// What it came to.
         output: &'a Output,
     },
+    /// The result of a tool call brought along what an AGENTS.md file says.
+    Instructions(&'a Loaded),
     /// What the provider has to tell while the completion is waited for.
     Notice(&'a Notice<'a>),
     /// Something that is worth knowing and ends nothing.
@@ -235,6 +238,12 @@ impl Agent<'_> {
         (self.observe)(Event::ToolStarted { step, call });
         let output = self.executor.execute(call, self.options.deadline);
         (self.observe)(Event::ToolEnded { step, call, output: &output });
+        for told in self.executor.take_instructions() {
+            match told {
+                Ok(loaded) => (self.observe)(Event::Instructions(&loaded)),
+                Err(unusable) => self.warn(&format!("{unusable}; the model is told so")),
+            }
+        }
         let times = repeats.count(call, &output.text);
         self.session.append(Message::tool_result(call, output.text).into())?;
         if times >= STUCK_AFTER {

@@ -58,9 +58,16 @@ impl Instructions {
     }
 }
 
-/// The line above the text of a file.
-pub fn heading(path: &Path) -> String {
-    format!("Instructions from {}:", path.display())
+/// How the line above the text of a file starts.
+pub const HEADING: &str = "Instructions from ";
+
+fn heading(path: &Path) -> String {
+    format!("{HEADING}{}:", path.display())
+}
+
+/// The path that a line is the heading for.
+pub fn path_of_heading(line: &str) -> Option<&str> {
+    line.strip_prefix(HEADING)?.strip_suffix(':')
 }
 
 /// The files from the root of the repository down to `directory`, the nearest last; that of

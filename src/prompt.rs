@@ -62,6 +62,12 @@ pub fn build(
 }
 
 impl SystemPrompt {
+    /// How many bytes of further AGENTS.md files a run may take in.
+    pub fn left(&self) -> usize {
+        let taken: usize = self.files.iter().map(|file| file.bytes).sum();
+        instructions::MAX.saturating_sub(taken)
+    }
+
     fn append(&mut self, instructions: Instructions) {
         if instructions.is_blank() {
             return;

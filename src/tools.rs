@@ -9,6 +9,7 @@ mod edit;
 mod lines;
 mod matches;
 mod nearest;
+mod nested;
 mod read;
 mod replace;
 mod shell;
@@ -17,7 +18,8 @@ mod write;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::message::ToolCall;
+use crate::instructions::{Loaded, Unusable};
+use crate::message::{Message, ToolCall};
 use crate::provider::ToolDefinition;
 use crate::secret::Mask;
 use crate::text::one_line;
@@ -25,6 +27,7 @@ use crate::time::Deadline;
 
 use self::arguments::Arguments;
 use self::edit::EditFile;
+use self::nested::Nested;
 use self::read::ReadFile;
 use self::write::WriteFile;
 
@@ -38,6 +41,12 @@ pub trait Executor {
     /// Runs one call. What goes wrong is for the model to know, so it is a result like any other.
     /// Nothing runs on past `deadline`.
     fn execute(&mut self, call: &ToolCall, deadline: Deadline) -> Output;
+
+    /// The AGENTS.md files that came with the results since it was last asked, and those that were
+    /// due and can't be used.
+    fn take_instructions(&mut self) -> Vec<Result<Loaded, Unusable>> {
+        Vec::new()
+    }
 }
 
 /// What a tool call came to.
@@ -113,6 +122,9 @@ pub struct Toolbox {
     /// One for each tool, in the same order.
     definitions: Vec<ToolDefinition>,
     mask: Mask,
+    nested: Nested,
+    /// What was told of AGENTS.md files and not yet asked for.
+    told: Vec<Result<Loaded, Unusable>>,
 }
 
 impl Toolbox {
@@ -136,7 +148,19 @@ impl Toolbox {
 
     fn of(tools: Vec<Box<dyn Tool>>, mask: Mask) -> Toolbox {
         let definitions = tools.iter().map(|tool| tool.definition()).collect();
-        Toolbox { tools, definitions, mask }
+        Toolbox { tools, definitions, mask, nested: Nested::default(), told: Vec::new() }
+    }
+
+    /// The tools, which tell what AGENTS.md files below `directory` say when a call first touches
+    /// what they are for: up to `left` bytes, and nothing that the conversation holds already.
+    #[must_use]
+    pub fn with_instructions(
+        self,
+        directory: &Path,
+        left: usize,
+        conversation: &[Message],
+    ) -> Toolbox {
+        Toolbox { nested: Nested::new(directory, left, conversation), ..self }
     }
 
     fn find(&mut self, name: &str) -> Result<&mut Box<dyn Tool>, ToolError> {
@@ -163,11 +187,22 @@ impl Executor for Toolbox {
             .find(&call.name)
             .and_then(|tool| tool.run(Arguments::parse(&call.arguments)?, deadline));
         let masked = |text: &str| self.mask.text(text).into_owned();
-        without_nuls(match result {
+        let mut output = match result {
             Ok(Output { text, summary }) => Output::new(masked(&text), masked(&summary)),
             // The summary of an error is cut.
             Err(ToolError(message)) => Output::from(ToolError(masked(&message))),
-        })
+        };
+        let told = self.nested.touched(call);
+        if !told.is_empty() {
+            nested::append(&mut output.text, &told);
+            output.text = masked(&output.text);
+        }
+        self.told.extend(told.into_iter().map(|told| told.map(|instructions| instructions.file)));
+        without_nuls(output)
+    }
+
+    fn take_instructions(&mut self) -> Vec<Result<Loaded, Unusable>> {
+        std::mem::take(&mut self.told)
     }
 }
 

@@ -69,10 +69,16 @@ pub(super) fn run(
         reporter.instructions(file);
     }
     let mut provider = provider(options, start, inputs.env, secret, reporter)?;
-    let mut toolbox = Toolbox::new(&directory, shell, &reporter.mask);
+    let toolbox = Toolbox::new(&directory, shell, &reporter.mask);
     let mut session = session(options, start)?
         .with_mask(reporter.mask.clone())
         .with_gate(Arc::clone(&reporter.gate));
+    let mut toolbox = match options.agents_md {
+        AgentsMd::Discover => {
+            toolbox.with_instructions(&directory, system_prompt.left(), session.messages())
+        }
+        AgentsMd::Files(_) | AgentsMd::None => toolbox,
+    };
     let mut agent = Agent {
         provider: provider.as_mut(),
         executor: &mut toolbox,

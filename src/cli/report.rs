@@ -109,6 +109,7 @@ impl<'a> Reporter<'a> {
                 let line = format!("{}: {summary} ({seconds:.1} s)", self.call(*step, call));
                 self.say(Verbosity::Normal, &line);
             }
+            Event::Instructions(file) => self.instructions(file),
             Event::Notice(notice) => self.notice(notice),
             Event::Warning(text) => self.warning(text),
         }

@@ -10,6 +10,8 @@
 
 /// Every outcome through the spawned binary: exit code, stdout, stderr.
 mod contract;
+/// The tools for files, and AGENTS.md.
+mod files;
 /// The command line: precedence, and every usage error.
 mod flags;
 /// The time limits: which of them ends what.
