@@ -8,10 +8,12 @@
 //! Some files can't be exchanged like that: one with several hard links would lose them, one whose
 //! owner we can't give away would change hands, a mount point is busy, a directory may be closed to
 //! us. Their content is overwritten in place and synced. Where the directory lets us, the
-//! temporary file with the whole new content stays until that is done, so that nothing is lost.
+//! temporary file with the whole new content stays until that is done, so that nothing is lost: it
+//! is called `.NAME.uncut-N.new` then, and nobody removes it but the user.
+//!
+//! A run that is killed leaves `.NAME.uncut-N.tmp` behind, which the next write to NAME removes.
 
-use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -100,10 +102,13 @@ impl Target {
 
     /// Writes over the old content, and only then cuts off what is left of it, so that nobody ever
     /// finds the file empty. What is staged is kept when that goes wrong.
-    fn overwrite(&self, content: Content<'_>, staged: Option<Staged>) -> io::Result<Replaced> {
+    fn overwrite(&self, content: Content<'_>, mut staged: Option<Staged>) -> io::Result<Replaced> {
         let file = file::without_blocking(OpenOptions::new().write(true)).open(&self.path)?;
         let metadata = file.metadata()?;
         file::refuse_irregular(&metadata)?;
+        if let Some(staged) = &mut staged {
+            staged.set_aside();
+        }
         let overwrite = || {
             let bytes = write(&file, content)?;
             if bytes < metadata.len() {
@@ -143,9 +148,11 @@ struct Staged {
     file: File,
 }
 
-/// The most names that are tried for a temporary file: as many runs may have been killed while one
-/// of theirs lay there, and in a container they all have the same process id.
+/// The most names that are tried for a temporary file: as many runs may be writing the same file.
 const NAMES_MAX: u32 = 1_000;
+
+/// So many names are looked at for what a killed run left, whichever of them is free.
+const LEFT_MAX: u32 = 8;
 
 /// Bytes of the file's own name in that of its temporary file. A name of the longest kind, of 255
 /// bytes, has no room for more.
@@ -154,25 +161,44 @@ const NAME_HEAD: usize = 100;
 impl Staged {
     /// Makes an empty file beside `target`. What stands for an existing file is private until it
     /// has that file's mode; a new one has the mode of any new file from the start.
+    ///
+    /// Its lock shows that somebody writes it, and the kernel takes that back however a run ends: so
+    /// what nobody has locked was left behind. A process id would not show it: in a container all
+    /// runs have the same.
     fn create(target: &Path, is_private: bool) -> io::Result<Staged> {
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let path = |number| {
+            let head = text::head(&name, NAME_HEAD);
+            directory_of(target).join(format!(".{head}.uncut-{number}.tmp"))
+        };
+        for number in 0..LEFT_MAX {
+            remove_left(&path(number));
+        }
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         if is_private {
             make_private(&mut options);
         }
-        for number in 0..NAMES_MAX {
-            let mut temporary = OsString::from(".");
-            temporary.push(text::head(&name, NAME_HEAD));
-            temporary.push(format!(".uncut-{}-{number}.tmp", std::process::id()));
-            let path = directory_of(target).join(temporary);
+        for path in (0..NAMES_MAX).map(path) {
             match options.open(&path) {
+                // Somebody else may have taken it for left behind before it had its lock.
+                Ok(file) if !lock(&file) || !is_at(&file, &path) => {}
                 Ok(file) => return Ok(Staged { path: Some(path), file }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
         Err(io::Error::other("too many temporary files (.*.uncut-*.tmp) lie in its directory"))
+    }
+
+    /// Gives the file, which is whole, a name under which nobody takes it for left behind.
+    fn set_aside(&mut self) {
+        if let Some(path) = &mut self.path {
+            let aside = path.with_extension("new");
+            if fs::rename(&*path, &aside).is_ok() {
+                *path = aside;
+            }
+        }
     }
 
     fn rename(&mut self, path: &Path) -> io::Result<()> {
@@ -196,6 +222,38 @@ impl Drop for Staged {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Removes the temporary file of a run that was killed.
+///
+/// A file that can't be opened or locked is somebody else's, and in nobody's way.
+fn remove_left(path: &Path) {
+    if let Ok((file, _)) = file::open(path)
+        && file.try_lock().is_ok()
+        && is_at(&file, path)
+    {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Locks a file, unless another process has; some file systems know no locks.
+fn lock(file: &File) -> bool {
+    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// Whether it is this file that lies at `path`, and neither another one nor a link to it.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    let there = path.symlink_metadata().map(id);
+    there.is_ok_and(|there| file.metadata().map(id).is_ok_and(|own| own == there))
+}
+
+/// An open file keeps its name there.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
 /// Lets nobody else read what is made; elsewhere a new file is as private as its directory.
@@ -452,19 +510,48 @@ mod tests {
             .unwrap_err()
             .to_string();
         let kept = folder.names().remove(0);
-        assert!(kept.starts_with(".a.uncut-") && kept.ends_with(".tmp"), "{kept}");
+        assert_eq!(kept, ".a.uncut-0.new");
         assert_eq!(folder.read(&kept), b"new");
         let start = "broken; the file may hold only a part of the new content; ";
-        assert!(error.starts_with(start) && error.ends_with("-0.tmp has it all"), "{error}");
+        assert!(error.starts_with(start) && error.ends_with("-0.new has it all"), "{error}");
     }
 
     #[test]
-    fn a_temporary_file_that_was_left_behind_is_not_in_the_way() {
+    fn what_a_killed_run_left_is_removed_and_what_others_have_is_not() {
         let folder = Folder::new();
-        let left = format!(".f.uncut-{}-0.tmp", std::process::id());
-        folder.write(&left, "left");
+        folder.write(".f.uncut-0.tmp", "left");
+        let path = folder.write(".f.uncut-1.tmp", "being written");
+        let other = File::open(&path).unwrap();
+        other.try_lock().unwrap();
+        symlink("elsewhere", folder.path().join(".f.uncut-2.tmp")).unwrap();
+        folder.write("elsewhere", "");
+        folder.write(".f.uncut-3.tmp", "left");
+        folder.write(".f.uncut-4.new", "whole");
+        folder.write(".g.uncut-5.tmp", "of another file");
         replace(&folder.path().join("f"), b"new").unwrap();
-        assert_eq!((folder.read("f"), folder.read(&left)), (b"new".to_vec(), b"left".to_vec()));
-        assert_eq!(folder.names().len(), 2);
+        let stay = [
+            ".f.uncut-1.tmp",
+            ".f.uncut-2.tmp",
+            ".f.uncut-4.new",
+            ".g.uncut-5.tmp",
+            "elsewhere",
+            "f",
+        ];
+        assert_eq!(
+            (folder.read("f"), folder.names()),
+            (b"new".to_vec(), stay.map(str::to_owned).to_vec())
+        );
+    }
+
+    #[test]
+    fn two_that_write_the_same_file_do_not_meet() {
+        let folder = Folder::new();
+        let path = folder.write("f", "old");
+        let outer = |out: &mut dyn Write| {
+            replace(&path, b"inner")?;
+            out.write_all(b"outer")
+        };
+        Target::find(&path).unwrap().replace(&outer).unwrap();
+        assert_eq!((folder.read("f"), folder.names()), (b"outer".to_vec(), vec!["f".to_owned()]));
     }
 }

@@ -1,5 +1,8 @@
 //! Files as the model and the user meet them: the tools for files and AGENTS.md, through the binary.
 
+use std::fs;
+use std::time::Instant;
+
 use serde_json::json;
 
 use crate::support::endpoint::{Endpoint, Reply};
@@ -63,4 +66,52 @@ fn instructions_that_were_named_or_refused_take_the_place_of_all_others() {
         assert_eq!(messages.contains("Rule x."), says);
         assert!(!messages.contains("Rule 0.") && !messages.contains("Rule a."), "{messages}");
     }
+}
+
+/// The content of a file that takes a while to write: a mark at its start and at its end.
+fn marked(mark: &str) -> Vec<u8> {
+    let filling = "x".repeat(99) + "\n";
+    format!("mark {mark}\n{}mark {mark}\n", filling.repeat(20_000)).into_bytes()
+}
+
+/// A recording that exchanges the marks of `f`.
+fn exchange(from: &str, to: &str) -> String {
+    let strings = json!({"path": "f", "old_string": format!("mark {from}"), "replace_all": true,
+        "new_string": format!("mark {to}")});
+    let function = json!({"name": "edit_file", "arguments": strings.to_string()});
+    let call = json!({"id": "1", "type": "function", "function": function});
+    let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    let call = json!({"choices": [{"finish_reason": "tool_calls", "message": message}]});
+    let answer = json!({"choices": [{"finish_reason": "stop", "message": {"content": "done"}}]});
+    format!("{call}\n{answer}\n")
+}
+
+#[test]
+fn a_file_is_whole_whenever_its_writer_is_killed_and_the_next_write_cleans_up() {
+    let contents = [marked("a"), marked("b")];
+    let dir = Dir::new("killed").with("d/f", &contents[0]);
+    let recordings = [dir.write("ab", exchange("a", "b")), dir.write("ba", exchange("b", "a"))];
+    let uncut = |from: usize| {
+        let uncut = Uncut::new(&dir).arg("-q").arg("--replay").arg(&recordings[from]);
+        uncut.args(["-C", "d", "go"])
+    };
+    let started = Instant::now();
+    assert_eq!(uncut(0).run().code, Some(0));
+    let whole = started.elapsed();
+    let (mut now, mut changes) = (1, 0);
+    for kill in 0..100 {
+        let mut child = uncut(now).spawn();
+        // Where it is by then is up to chance, which is what the test is after.
+        std::thread::sleep(whole * kill / 100);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let content = fs::read(dir.path("d/f")).unwrap();
+        let found = contents.iter().position(|whole| *whole == content);
+        let found = found.unwrap_or_else(|| panic!("{} bytes after kill {kill}", content.len()));
+        changes += usize::from(found != now);
+        now = found;
+    }
+    assert!(changes > 0, "nothing was ever written");
+    assert_eq!(uncut(now).run().code, Some(0));
+    assert_eq!(fs::read_dir(dir.path("d")).unwrap().count(), 1);
 }
