@@ -1,4 +1,26 @@
 //! Files as the model and the user meet them: the tools for files and AGENTS.md, through the binary.
+//!
+//! What goes wrong with files elsewhere has been reported in public. Each of these kinds has a test:
+//!
+//! | number | what | report | tests |
+//! |---|---|---|---|
+//! | 54 | modes leak from the temporary file | ankit373/hydra 299 | `modes_are_those_that_the_user_gave`, `the_mode_stays_and_the_file_is_another`, `a_file_that_nobody_may_write_is_left_as_it_is` |
+//! | 55 | an edit turns CRLF into LF | MoonshotAI/kimi-cli 2191 | `an_edit_in_a_file_with_crlf_changes_one_line` |
+//! | 56 | mixed line endings | esengine/DeepSeek-Reasonix 2918 | `line_endings_are_those_of_the_place` |
+//! | 57 | near matches rewrite the file | earendil-works/pi 3554 | `what_only_looks_like_the_old_text_is_left_alone` |
+//! | 58 | hard links | Gitlawb/zero 941 | `hard_links_see_the_new_content` |
+//! | 59 | places that differ in line endings only | earendil-works/pi 360 | `a_text_that_stands_there_more_than_once_is_refused_with_its_lines` |
+//! | 60 | huge files and lines | The-AI-Alliance/cube-harness 362 | `a_long_file_is_read_page_by_page`, `an_endless_line_is_cut_and_says_by_how_much` |
+//! | 61 | LF text against a file with CRLF | Gitlawb/zero 376 | `line_endings_are_those_of_the_place` |
+//! | 62 | linked directories | openclaw/openclaw 84911 | `symbolic_links_are_followed_and_stay` |
+//! | 63 | the last newline; deleted lines | Astro-Han/pawwork 235 | `only_the_text_is_exchanged` |
+//! | 64 | closed directories, mounted files | QwenLM/qwen-code 4096 | `a_file_in_a_closed_directory_is_written_in_place`, `a_file_that_no_other_can_take_the_place_of_is_written_in_place` |
+//! | 65 | devices, directories, empty files | openclaw/openclaw 121828 | `a_device_and_a_fifo_are_refused`, `a_directory_is_listed_in_order`, `an_empty_or_binary_file_says_so` |
+//! | 66 | several matches | anomalyco/opencode 24959 | `a_text_that_stands_there_more_than_once_is_refused_with_its_lines` |
+//! | 85 | AGENTS.md is cut silently | openai/codex 13386 | `a_long_file_is_cut_at_a_line_with_a_marker`, `instructions_are_listed_and_what_is_cut_of_them_is_warned_of` |
+//! | 86 | AGENTS.md is not UTF-8 | openai/codex 23223 | `a_file_that_is_not_utf8_is_an_error_that_says_where`, `a_file_that_can_not_be_used_is_told_and_ends_nothing` |
+//! | 87 | imports | openai/codex 11838 | `agents_md_follows_under_its_path` |
+//! | 88 | a byte order mark | anthropics/claude-code 73158 | `agents_md_follows_under_its_path` |
 
 use std::fs;
 use std::time::Instant;
@@ -7,6 +29,27 @@ use serde_json::json;
 
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Uncut};
+use crate::support::tools::results;
+use crate::tidy;
+
+#[test]
+fn every_test_of_the_table_is_there() {
+    let row = |line: &'static str| {
+        let mut cells = line.strip_prefix("//! | ")?.split(" | ");
+        let number: u32 = cells.next()?.parse().ok()?;
+        Some((number, cells.last()?))
+    };
+    let rows: Vec<(u32, &str)> = include_str!("files.rs").lines().filter_map(row).collect();
+    assert_eq!(rows.len(), 17);
+    let sources = tidy::everything();
+    for (number, tests) in rows {
+        let tests: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!tests.is_empty(), "{number}");
+        for test in tests {
+            assert!(sources.contains(&format!("fn {test}() {{")), "{number}: {test}");
+        }
+    }
+}
 
 /// A call of `read_file`.
 fn read(id: &str, path: &str) -> Reply {
@@ -66,6 +109,46 @@ fn instructions_that_were_named_or_refused_take_the_place_of_all_others() {
         assert_eq!(messages.contains("Rule x."), says);
         assert!(!messages.contains("Rule 0.") && !messages.contains("Rule a."), "{messages}");
     }
+}
+
+#[test]
+fn modes_are_those_that_the_user_gave() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = Dir::new("modes").with("f", "old").with("g", "old");
+    for (name, mode) in [("f", 0o640), ("g", 0o444)] {
+        fs::set_permissions(dir.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let uncut = Uncut::below(&dir, "sh", &["-c", "umask 027; exec \"$0\" \"$@\""]);
+    let write = |path| ("write_file", json!({"path": path, "content": "new"}));
+    results(uncut, &[write("f"), write("g"), write("new")]);
+    let left = |name: &str| {
+        let mode = dir.path(name).metadata().unwrap().permissions().mode() & 0o7777;
+        (mode, dir.read(name))
+    };
+    assert_eq!(left("f"), (0o640, "new".to_owned()));
+    assert_eq!(left("g"), (0o444, "old".to_owned()));
+    assert_eq!(left("new"), (0o640, "new".to_owned()));
+}
+
+#[test]
+fn an_edit_in_a_file_with_crlf_changes_one_line() {
+    let line = |number: usize| format!("line {number}\r\n");
+    let lines: String = (1..=200).map(line).collect();
+    let dir = Dir::new("crlf").with("f", &lines);
+    let edit = json!({"path": "f", "old_string": "line 100", "new_string": "LINE 100"});
+    results(Uncut::new(&dir), &[("edit_file", edit)]);
+    assert_eq!(dir.read("f"), lines.replace("line 100\r", "LINE 100\r"));
+}
+
+#[test]
+fn what_only_looks_like_the_old_text_is_left_alone() {
+    let text = "a  \nb\u{a0}c\nsay \u{201c}x\u{201d} \u{2014} now  \n";
+    let dir = Dir::new("near").with("f", text);
+    let edit = json!({"path": "f", "old_string": "say \"x\" \u{2014} now", "new_string": "y"});
+    let told = results(Uncut::new(&dir), &[("edit_file", edit)]);
+    assert!(told[0].starts_with("error: old_string was not found in f; nothing was changed: "));
+    assert!(told[0].contains("the line most like it is 3: "), "{told:?}");
+    assert_eq!(dir.read("f"), text);
 }
 
 /// The content of a file that takes a while to write: a mark at its start and at its end.

@@ -11,6 +11,7 @@
 /// Every outcome through the spawned binary: exit code, stdout, stderr.
 mod contract;
 /// The tools for files, and AGENTS.md.
+#[cfg(unix)]
 mod files;
 /// The command line: precedence, and every usage error.
 mod flags;

@@ -48,6 +48,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The text of all sources and tests.
+#[cfg(unix)]
+pub(crate) fn everything() -> String {
+    let all = ["src", "tests"].iter().flat_map(|folder| files(&root().join(folder)));
+    all.map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
 fn sources() -> Vec<Source> {
     let src = root().join("src");
     let module = |path: &Path| path.with_extension("").strip_prefix(&src).unwrap().to_path_buf();
