@@ -1,4 +1,4 @@
-//! An endpoint that asks for `true` a number of times and then answers.
+//! An endpoint that asks for a tool call a number of times and then answers.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,7 +9,15 @@ pub(crate) struct Endpoint {
     listener: TcpListener,
     url: String,
     steps: u32,
+    /// The call that is asked for: a tool, and its arguments for each step.
+    call: Call,
 }
+
+/// A tool, and what its arguments are in a step.
+pub(crate) type Call = (&'static str, fn(u32) -> String);
+
+/// The arguments differ, because the same call again and again is a loop.
+pub(crate) const TRUE: Call = ("shell", |step| format!("{{\"command\":\"true {step}\"}}"));
 
 /// What the endpoint saw of a run.
 pub(crate) struct Seen {
@@ -22,10 +30,10 @@ pub(crate) struct Seen {
 }
 
 impl Endpoint {
-    pub(crate) fn start(steps: u32) -> Endpoint {
+    pub(crate) fn start(steps: u32, call: Call) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        Endpoint { listener, url, steps }
+        Endpoint { listener, url, steps, call }
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -63,9 +71,10 @@ impl Endpoint {
         let message = if served == self.steps {
             r#""finish_reason":"stop","message":{"role":"assistant","content":"done"}"#.to_owned()
         } else {
-            // The arguments differ, because the same call again and again is a loop.
+            let (name, arguments) = self.call;
+            let arguments = arguments(served).replace('\\', "\\\\").replace('"', "\\\"");
             format!(
-                r#""finish_reason":"tool_calls","message":{{"role":"assistant","content":null,"tool_calls":[{{"id":"call_{served}","type":"function","function":{{"name":"shell","arguments":"{{\"command\":\"true {served}\"}}"}}}}]}}"#
+                r#""finish_reason":"tool_calls","message":{{"role":"assistant","content":null,"tool_calls":[{{"id":"call_{served}","type":"function","function":{{"name":"{name}","arguments":"{arguments}"}}}}]}}"#
             )
         };
         format!(r#"{{"choices":[{{"index":0,{message}}}]}}"#)

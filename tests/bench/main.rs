@@ -2,7 +2,8 @@
 //! one request a step on one endpoint, `true` in a shell, two synced lines in a log.
 //!
 //! Both are processes of their own, run in turn against the same scripted endpoint. Behind that,
-//! what reading a large response costs. Nothing is asserted; the numbers are for reading.
+//! what commands, reading a large response and the tools for files cost, each beside what does the
+//! same work without us. Nothing is asserted; the numbers are for reading.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may stop at the first fault")]
@@ -12,6 +13,7 @@ mod baseline;
 #[cfg(unix)]
 mod commands;
 mod endpoint;
+mod files;
 mod wire;
 
 use std::fs;
@@ -19,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use endpoint::Endpoint;
+use endpoint::{Call, Endpoint, TRUE};
 
 /// One run of either program.
 struct Sample {
@@ -54,6 +56,7 @@ fn main() {
     wire::compare(&folder);
     #[cfg(unix)]
     shell(&folder);
+    files::run(&folder);
     sizes();
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -116,14 +119,14 @@ fn pair(folder: &Path, steps: u32) -> (Sample, Sample) {
         path
     };
     let session = log("uncut.jsonl");
-    let ours = sample(steps, |url| {
+    let ours = sample(steps, TRUE, |url| {
         let mut command = Command::new(binary());
         command.args(["--base-url", url, "--model", "m", "--max-steps", "1000", "--session"]);
         command.arg(&session).args(["-q", "--no-agents-md", "go"]);
         command
     });
     let session = log("baseline.jsonl");
-    let theirs = sample(steps, |url| {
+    let theirs = sample(steps, TRUE, |url| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["baseline", url]).arg(&session);
         command
@@ -131,8 +134,8 @@ fn pair(folder: &Path, steps: u32) -> (Sample, Sample) {
     (ours, theirs)
 }
 
-fn sample(steps: u32, command: impl Fn(&str) -> Command) -> Sample {
-    let endpoint = Endpoint::start(steps);
+fn sample(steps: u32, call: Call, command: impl Fn(&str) -> Command) -> Sample {
+    let endpoint = Endpoint::start(steps, call);
     let mut command = command(endpoint.url());
     command.stdin(Stdio::null()).stdout(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
     let started = Instant::now();
