@@ -23,7 +23,7 @@
 //! | 88 | a byte order mark | anthropics/claude-code 73158 | `agents_md_follows_under_its_path` |
 
 use std::fs;
-use std::time::Instant;
+use std::os::unix::fs::MetadataExt as _;
 
 use serde_json::json;
 
@@ -178,14 +178,22 @@ fn a_file_is_whole_whenever_its_writer_is_killed_and_the_next_write_cleans_up() 
         let uncut = Uncut::new(&dir).arg("-q").arg("--replay").arg(&recordings[from]);
         uncut.args(["-C", "d", "go"])
     };
-    let started = Instant::now();
-    assert_eq!(uncut(0).run().code, Some(0));
-    let whole = started.elapsed();
-    let (mut now, mut changes) = (1, 0);
+    // Another file, or the same one in the middle of being written.
+    let state = || {
+        let metadata = dir.path("d/f").metadata().unwrap();
+        (metadata.ino(), metadata.mtime_nsec())
+    };
+    let temporary = dir.path("d/.f.uncut-0.tmp");
+    let (mut now, mut changes) = (0, 0);
     for kill in 0..100 {
+        let before = state();
         let mut child = uncut(now).spawn();
-        // Where it is by then is up to chance, which is what the test is after.
-        std::thread::sleep(whole * kill / 100);
+        // It is killed when so much is written, and the last times when the file is another one.
+        let wanted = contents[0].len() as u64 * kill / 90;
+        let written = || temporary.metadata().map_or(0, |metadata| metadata.len());
+        while written() < wanted && state() == before && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
         child.kill().unwrap();
         child.wait().unwrap();
         let content = fs::read(dir.path("d/f")).unwrap();
@@ -193,6 +201,10 @@ fn a_file_is_whole_whenever_its_writer_is_killed_and_the_next_write_cleans_up() 
         let found = found.unwrap_or_else(|| panic!("{} bytes after kill {kill}", content.len()));
         changes += usize::from(found != now);
         now = found;
+        // What is left must not pass for what the next one writes.
+        if let Ok(left) = fs::OpenOptions::new().write(true).open(&temporary) {
+            left.set_len(0).unwrap();
+        }
     }
     assert!(changes > 0, "nothing was ever written");
     assert_eq!(uncut(now).run().code, Some(0));
