@@ -36,9 +36,9 @@ impl Tool for EditFile {
     fn definition(&self) -> ToolDefinition {
         ToolDefinition {
             name: "edit_file",
-            description: "Replace old_string with new_string. old_string must match the file \
-                          exactly, without the line numbers of read_file, and occur once, unless \
-                          replace_all is true.",
+            description: "Replace old_string with new_string in a file that you have read. \
+                          old_string must match the file exactly, without the line numbers of \
+                          read_file, and occur once, unless replace_all is true.",
             parameters: Json::from_static(
                 r#"{
                     "type": "object",

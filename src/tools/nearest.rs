@@ -22,7 +22,8 @@ pub(super) fn why_not(file: &[u8], old: &str, mask: &Mask) -> String {
             "old_string holds carriage returns, and then every line ending must match; without \
              them LF matches CRLF too"
         } else {
-            "it must match exactly, white space included; read the file again"
+            "it must match exactly, white space included; call read_file, then edit_file with \
+             what stands there"
         };
         hint.to_owned()
     })
@@ -257,7 +258,8 @@ mod tests {
             "the line most like it is 2: \"return total + 1;\", and old_string has \"return total \
              + 2;\"",
         );
-        let told = "it must match exactly, white space included; read the file again";
+        let told = "it must match exactly, white space included; call read_file, then edit_file \
+                    with what stands there";
         check("say \u{201c}hi\u{201d}\n".as_bytes(), "say \"hi\"\n", told);
         check(b"abc\n", "\n\n", told);
         check(b"", "a", "the file is empty");
