@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::outcome::Outcome;
 use crate::secret::Mask;
@@ -64,9 +65,10 @@ pub fn run(invocation: Invocation<'_>) -> Outcome {
         }
         Err(error) => Err(Failure::from(error)),
     };
-    // A run that is being ended has no answer any more.
-    reporter.gate.check();
-    match result.and_then(|text| print(stdout, &text)) {
+    // A run that is being ended has no answer any more; one that has begun to print it may finish.
+    let gate = Arc::clone(&reporter.gate);
+    let pass = gate.enter();
+    let outcome = match result.and_then(|text| print(stdout, &text)) {
         Ok(()) => {
             reporter.succeeded();
             Outcome::Ok
@@ -75,7 +77,12 @@ pub fn run(invocation: Invocation<'_>) -> Outcome {
             reporter.failed(&failure);
             failure.outcome
         }
+    };
+    if owns_process {
+        // The outcome is settled, and whoever would end the process now need not any more.
+        std::mem::forget(pass);
     }
+    outcome
 }
 
 /// Prints the one thing that goes to stdout, whole: an answer of which a part is missing is none.

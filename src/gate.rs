@@ -36,10 +36,11 @@ impl Gate {
         Pass(self)
     }
 
-    /// Returns as long as the gate is open, and never once it is closed: whatever was to be said, the
-    /// last word is with whoever closed it.
+    /// Returns as long as the gate is open or somebody writes, and never once it is closed: whatever
+    /// was to be said, the last word is with whoever closed it.
     pub fn check(&self) {
-        let waited = self.changed.wait_while(self.lock(), |state| state.closed);
+        let is_over = |state: &mut State| state.closed && !state.writing;
+        let waited = self.changed.wait_while(self.lock(), is_over);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 

@@ -43,7 +43,7 @@ use std::ffi::OsString;
 use std::io::{self, PipeReader};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -196,7 +196,10 @@ impl Processes {
     /// To be called explicitly: a program that aborts on panic, or that a signal ends, drops
     /// nothing.
     pub fn finish(&self) -> BTreeSet<String> {
-        let mut groups = lock(&self.groups);
+        // Starting a shell may hang in a directory that does not answer.
+        let Some(mut groups) = lock_within(&self.groups, DEATH) else {
+            return os::kill_all(&[], &[]);
+        };
         groups.finished = true;
         let alive = std::mem::take(&mut groups.alive);
         let killed = os::kill_all(&alive, &groups.shells);
@@ -300,6 +303,19 @@ fn watch_output(output: Arc<Output>) -> io::Result<OutputEnd> {
 /// What a thread that panicked left behind is still whole: nothing here is changed in two steps.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same, unless somebody holds it for longer than `limit`.
+fn lock_within<T>(mutex: &Mutex<T>, limit: Duration) -> Option<MutexGuard<'_, T>> {
+    let deadline = Deadline::after(Some(limit));
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(error)) => return Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) if deadline.has_passed() => return None,
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
 }
 
 /// The one argument of `cmd.exe`: no autorun commands, and the command between quotes of which

@@ -58,7 +58,7 @@ fn end(ending: Ending, gate: &Gate, processes: &Processes) {
         Ending::Deadline => "raise --timeout; a run with --session can be resumed",
         _ => "a run with --session can be resumed",
     };
-    let unwritten = if is_written { "" } else { ", and the last record may not be whole" };
+    let unwritten = if is_written { "" } else { ", and what was being written may not be whole" };
     let line = format!("uncut: {outcome}: {what}{unwritten}; {advice}\n");
     let line = killed.unwrap_or_default() + &line;
     process::tell(&line, TELL_MAX);

@@ -39,6 +39,12 @@ impl Process {
 
 /// Every process that can be seen.
 pub(super) fn all() -> Vec<Process> {
+    // In a new namespace there may still be the /proc of the old one, in which the same numbers are
+    // other processes.
+    let own = fs::read_link("/proc/self");
+    if own.is_ok_and(|own| own.as_os_str() != std::process::id().to_string().as_str()) {
+        return Vec::new();
+    }
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let names = entries.flatten().filter(|entry| {
         entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit)

@@ -17,7 +17,7 @@ use super::os::{checked, retry};
 use crate::time::Deadline;
 
 /// Those that ask the process to end.
-const ENDING: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+const ENDING: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
 /// The end of the pipe that the handler writes to.
 static WRITER: AtomicI32 = AtomicI32::new(-1);
@@ -45,6 +45,7 @@ impl Signals {
         for signal in ENDING.into_iter().chain([libc::SIGCHLD]) {
             catch(signal)?;
         }
+        unblock()?;
         Ok(Signals(reader))
     }
 
@@ -66,13 +67,28 @@ impl Signals {
                 (&self.0).read_exact(&mut number)?;
                 return Ok(match number[0].into() {
                     libc::SIGHUP => Seen::Ending(Ending::Hangup),
-                    libc::SIGINT => Seen::Ending(Ending::Interrupt),
+                    libc::SIGINT | libc::SIGQUIT => Seen::Ending(Ending::Interrupt),
                     libc::SIGTERM => Seen::Ending(Ending::Terminated),
                     _ => Seen::Child,
                 });
             }
         }
     }
+}
+
+/// Lets the signals through, which a parent may have blocked. A thread inherits that from the one that
+/// starts it, and so a signal always finds one that takes it.
+fn unblock() -> io::Result<()> {
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: sigemptyset makes a valid set of it, and the others read or write only that.
+    let failure = unsafe {
+        checked(libc::sigemptyset(set.as_mut_ptr()))?;
+        for signal in ENDING.into_iter().chain([libc::SIGCHLD]) {
+            checked(libc::sigaddset(set.as_mut_ptr(), signal))?;
+        }
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut())
+    };
+    if failure == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failure)) }
 }
 
 fn catch(signal: libc::c_int) -> io::Result<()> {

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::lock;
+use super::{DEATH, lock, lock_within};
 use crate::text;
 
 /// Most bytes of one file.
@@ -95,7 +95,7 @@ impl Spills {
 
     /// Removes every file; there are none afterwards.
     pub(super) fn finish(&self) {
-        let mut state = lock(&self.state);
+        let Some(mut state) = lock_within(&self.state, DEATH) else { return };
         state.finished = true;
         if let Some(Folder { path, .. }) = state.folder.take() {
             // A later run tries again.

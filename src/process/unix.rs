@@ -177,8 +177,10 @@ fn end(shells: &[u32], is_root: impl Fn(&Process) -> bool) -> BTreeSet<String> {
             let killed = checked(unsafe { libc::kill(one.id, libc::SIGKILL) });
             if !one.ended {
                 // What runs as another user can't be killed, and is not waited for.
-                left |= killed.is_ok();
-                names.insert(one.name);
+                if killed.is_ok() {
+                    left = true;
+                    names.insert(one.name);
+                }
             } else if is_adopted(&one) && !shells.contains(&one.id.unsigned_abs()) {
                 reap_one(one.id);
                 left = true;

@@ -179,7 +179,9 @@ impl Staged {
         if is_private {
             make_private(&mut options);
         }
-        for path in (0..NAMES_MAX).map(path) {
+        // A number under which something was set aside is taken: this file may have to be, too.
+        let is_free = |path: &PathBuf| path.with_extension("new").symlink_metadata().is_err();
+        for path in (0..NAMES_MAX).map(path).filter(is_free) {
             match options.open(&path) {
                 // Somebody else may have taken it for left behind before it had its lock.
                 Ok(file) if !lock(&file) || !is_at(&file, &path) => {}

@@ -50,8 +50,12 @@ fn assert_ended(ran: &Ran, code: i32, word: &str) {
     assert!(last.starts_with(&format!("uncut: {word}: ")), "{ran:?}");
 }
 
-const SIGNALS: [(&str, i32, &str); 3] =
-    [("-HUP", 129, "hangup"), ("-INT", 130, "interrupt"), ("-TERM", 143, "terminated")];
+const SIGNALS: [(&str, i32, &str); 4] = [
+    ("-HUP", 129, "hangup"),
+    ("-INT", 130, "interrupt"),
+    ("-QUIT", 130, "interrupt"),
+    ("-TERM", 143, "terminated"),
+];
 
 #[test]
 fn a_signal_ends_a_command_and_all_that_came_of_it() {
@@ -128,6 +132,25 @@ fn a_signal_is_seen_while_nobody_reads_stdout_and_stderr() {
 }
 
 #[test]
+fn an_answer_that_has_begun_to_be_printed_is_printed_whole() {
+    let dir = Dir::new("slow");
+    let text = "x".repeat(300_000);
+    let endpoint = Endpoint::start(vec![Reply::answer(&text)]);
+    let mut command =
+        on(Uncut::new(&dir), &endpoint).args(["--timeout", "1s", "go"]).into_command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    endpoint.wait_for_requests(1);
+    // The pipe is full long before its reader comes, which is after the deadline.
+    let late = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < late {
+        std::thread::yield_now();
+    }
+    let ran = finish(child);
+    assert_eq!((ran.code, ran.stdout.len()), (Some(0), text.len() + 1), "{}", ran.stderr);
+}
+
+#[test]
 fn a_signal_that_was_ignored_from_the_start_stays_so() {
     let dir = Dir::new("nohup");
     let (reply, hold) = Reply::answer("ok").held();
@@ -184,7 +207,7 @@ fn the_first_process_of_a_container_leaves_no_zombies() {
 
 #[test]
 fn the_first_process_of_a_container_can_be_asked_to_end() {
-    for (signal, code, word) in [SIGNALS[1], SIGNALS[2]] {
+    for (signal, code, word) in [SIGNALS[1], SIGNALS[3]] {
         let dir = Dir::new("init");
         let Some(uncut) = as_init(&dir) else { return };
         let endpoint = Endpoint::start(vec![Reply::stall()]);
