@@ -5,7 +5,7 @@
 //! full changes nothing. Nothing here is global, so that a process can run any number of times.
 
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ mod inputs;
 mod options;
 mod parse;
 mod report;
+mod show;
 mod values;
 mod watch;
 
@@ -55,20 +56,24 @@ pub fn run(invocation: Invocation<'_>) -> Outcome {
     let mut reporter = Reporter::new(stderr);
     reporter.mask = Mask::new(parse::keys(&args, &env));
     let result = match parse::parse(&args, &env) {
-        Ok(Request::Help) => Ok(help::text()),
-        Ok(Request::Version) => Ok(concat!("uncut ", env!("CARGO_PKG_VERSION")).to_owned()),
+        Ok(Request::Help) => Ok(Some(help::text())),
+        Ok(Request::Version) => Ok(Some(concat!("uncut ", env!("CARGO_PKG_VERSION")).to_owned())),
+        Ok(Request::Session(task)) => {
+            let start = inputs::Start(directory.as_deref());
+            assemble::session_task(&task, start, stdout, &mut reporter).map(|()| None)
+        }
         Ok(Request::Run(options)) => {
             let inputs =
                 assemble::Inputs { env: &env, directory, stdin, stdin_is_terminal, owns_process };
             let answer = assemble::run(&options, inputs, &mut reporter);
-            answer.map(|answer| reporter.mask.text(&answer).into_owned())
+            answer.map(|answer| Some(reporter.mask.text(&answer).into_owned()))
         }
         Err(error) => Err(Failure::from(error)),
     };
     // A run that is being ended has no answer any more; one that has begun to print it may finish.
     let gate = Arc::clone(&reporter.gate);
     let pass = gate.enter();
-    let outcome = match result.and_then(|text| print(stdout, &text)) {
+    let outcome = match result.and_then(|text| text.map_or(Ok(()), |text| print(stdout, &text))) {
         Ok(()) => {
             reporter.succeeded();
             Outcome::Ok
@@ -88,9 +93,13 @@ pub fn run(invocation: Invocation<'_>) -> Outcome {
 /// Prints the one thing that goes to stdout, whole: an answer of which a part is missing is none.
 fn print(stdout: &mut dyn Write, text: &str) -> Result<(), Failure> {
     let line = format!("{text}\n");
-    stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| Failure {
+    stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).map_err(unprinted)
+}
+
+fn unprinted(error: io::Error) -> Failure {
+    Failure {
         outcome: Outcome::Internal,
         what: format!("stdout can't be written: {error}"),
         advice: Some("keep its reader alive and leave it room".to_owned()),
-    })
+    }
 }

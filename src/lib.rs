@@ -92,7 +92,7 @@
 //! - Only [`cli`] prints. What it prints, what is logged and what is sent has been through
 //!   [`Mask`](secret::Mask).
 //! - No tool failure ends a run, and no endpoint failure becomes an answer.
-//! - Nothing is repaired: damaged logs, cut JSON and ambiguous edits are refused.
+//! - Nothing is repaired unasked: damaged logs, cut JSON and ambiguous edits are refused.
 //! - Nothing durable depends on `Drop`: a panic aborts.
 //!
 //! One thread drives the loop. A command has a helper of its own, which reads its output. In the

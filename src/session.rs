@@ -22,6 +22,8 @@
 
 mod conversation;
 mod record;
+mod repair;
+mod show;
 mod storage;
 
 use std::borrow::Cow;
@@ -41,7 +43,9 @@ use crate::text::one_line;
 use conversation::Conversation;
 pub use record::Record;
 use record::{Entry, ReadError};
-use storage::Log;
+pub use repair::Repair;
+pub use show::{Ending, Shown, show};
+use storage::{Log, Opened};
 
 /// What the model is told of a call whose result was lost.
 pub const INTERRUPTED: &str = "interrupted: may or may not have taken effect";
@@ -53,6 +57,7 @@ pub struct Session {
     log: Option<Log>,
     mask: Mask,
     gate: Arc<Gate>,
+    warnings: Vec<String>,
 }
 
 impl Session {
@@ -63,6 +68,7 @@ impl Session {
             log: None,
             mask: Mask::default(),
             gate: Arc::default(),
+            warnings: Vec::new(),
         }
     }
 
@@ -77,10 +83,50 @@ impl Session {
     /// All but [`SessionError::Write`] and [`SessionError::Record`]. A log that was there is as it
     /// was.
     pub fn open(path: &Path) -> Result<Session, SessionError> {
-        let file = storage::open(path)?;
-        let (conversation, len) = replay(path, &file)?;
-        let log = Log::new(path, Box::new(file), len);
-        Ok(Session { conversation, log: Some(log), mask: Mask::default(), gate: Arc::default() })
+        let opened = storage::open(path)?;
+        let mut conversation = Conversation::default();
+        let len =
+            replay(&opened.file, &mut conversation).map_err(|error| unreadable(path, error))?;
+        Ok(Session::new(path, opened, conversation, len))
+    }
+
+    /// Opens a log that is there as [`Session::open`] does, but first moves what is damaged of it,
+    /// from the first line that can't be read to the end, to a new file beside it. Returns what
+    /// was moved; nothing where the log is whole.
+    ///
+    /// The bytes are durable where they are moved to before the log is cut.
+    ///
+    /// # Errors
+    ///
+    /// All but [`SessionError::Damaged`] and [`SessionError::Record`].
+    pub fn repair(path: &Path) -> Result<(Session, Option<Repair>), SessionError> {
+        let opened = storage::open_existing(path)?;
+        let mut conversation = Conversation::default();
+        let (len, repair) = match replay(&opened.file, &mut conversation) {
+            Ok(len) => (len, None),
+            Err(ReadError::Damaged { line, offset, detail }) => {
+                let repair = repair::cut(path, &opened.file, line, offset, detail)?;
+                (offset, Some(repair))
+            }
+            Err(error) => return Err(unreadable(path, error)),
+        };
+        Ok((Session::new(path, opened, conversation, len), repair))
+    }
+
+    fn new(path: &Path, opened: Opened, conversation: Conversation, len: u64) -> Session {
+        let log = Log::new(path, Box::new(opened.file), len);
+        Session {
+            conversation,
+            log: Some(log),
+            mask: Mask::default(),
+            gate: Arc::default(),
+            warnings: opened.warnings,
+        }
+    }
+
+    /// What is odd about the log, if anything, and ends nothing: a line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Masks every record that is appended from now on.
@@ -153,28 +199,39 @@ impl Session {
     }
 }
 
-/// Reads a log from its start: the conversation, and the length of the log in bytes.
-fn replay(path: &Path, file: &File) -> Result<(Conversation, u64), SessionError> {
-    let mut conversation = Conversation::default();
-    let len = record::read_all(BufReader::new(file), |entry| take(&mut conversation, entry));
-    match len {
-        Ok(len) => Ok((conversation, len)),
-        Err(ReadError::Damaged { line, offset, detail }) => {
-            Err(SessionError::Damaged { path: path.to_owned(), line, offset, detail })
+/// Reads a log from its start into `conversation`, up to the damage if there is any, and returns
+/// its length in bytes.
+fn replay(file: &File, conversation: &mut Conversation) -> Result<u64, ReadError> {
+    record::read_all(BufReader::new(file), |entry| take(conversation, entry))
+}
+
+fn unreadable(path: &Path, error: ReadError) -> SessionError {
+    let path = path.to_owned();
+    match error {
+        ReadError::Damaged { line, offset, detail } => {
+            SessionError::Damaged { path, line, offset, detail }
         }
-        Err(ReadError::Io(source)) => Err(SessionError::Open { path: path.to_owned(), source }),
+        ReadError::Io(source) => SessionError::Open { path, source },
     }
 }
 
 fn take(conversation: &mut Conversation, entry: Entry) -> Result<(), String> {
+    if admit(conversation, &entry)? {
+        conversation.push(entry.message);
+    }
+    Ok(())
+}
+
+/// Whether the message of an entry that was read is the next one of the conversation; the error
+/// says why it should be and can't.
+fn admit(conversation: &Conversation, entry: &Entry) -> Result<bool, String> {
     let superseded =
         matches!(entry.message, Message::System(_)) && conversation.messages().is_empty();
     if entry.refused || superseded {
-        return Ok(());
+        return Ok(false);
     }
     conversation.check(&entry.message)?;
-    conversation.push(entry.message);
-    Ok(())
+    Ok(true)
 }
 
 /// Why a session can't be used.
@@ -196,6 +253,8 @@ pub enum SessionError {
     Locked {
         /// The log.
         path: PathBuf,
+        /// The process that holds it, where the system tells.
+        holder: Option<u32>,
     },
     /// The log can't be opened or read.
     Open {
@@ -234,15 +293,21 @@ impl SessionError {
     /// What the user can do about it.
     pub fn advice(&self) -> String {
         match self {
-            SessionError::Damaged { offset: 0, .. } => {
-                "if this is no session of uncut, give --session another file".to_owned()
+            SessionError::Damaged { path, offset, .. } => {
+                let foreign = match offset {
+                    0 => "if this is no session of uncut, give --session another file; ",
+                    _ => "",
+                };
+                let path = quoted(path);
+                format!(
+                    "{foreign}to move the damage to a file beside it and go on from the records \
+                     before it: uncut --session {path} --repair-session"
+                )
             }
-            SessionError::Damaged { path, offset, .. } => format!(
-                "to go on from the records before it: head -c {offset} '{}' > NEW, and resume NEW",
-                shown(path)
-            ),
             SessionError::Locked { .. } => "wait for its end or use another file".to_owned(),
-            SessionError::Open { .. } => "give --session a file that can be written".to_owned(),
+            SessionError::Open { .. } => {
+                "give --session a file that can be read and written".to_owned()
+            }
             SessionError::Record { .. } => "report this as a fault of uncut".to_owned(),
             SessionError::Write { .. } => {
                 "make room or mend the disk, then resume the session".to_owned()
@@ -259,8 +324,9 @@ impl fmt::Display for SessionError {
                 "{} line {line} (byte {offset}): {detail}; the file was not changed",
                 shown(path)
             ),
-            SessionError::Locked { path } => {
-                write!(f, "{} is held by another process", shown(path))
+            SessionError::Locked { path, holder } => {
+                write!(f, "{} is held by another process", shown(path))?;
+                holder.map_or(Ok(()), |pid| write!(f, " (pid {pid})"))
             }
             SessionError::Open { path, source } => write!(f, "{}: {source}", shown(path)),
             SessionError::Record { detail } => {
@@ -275,6 +341,11 @@ impl std::error::Error for SessionError {}
 
 fn shown(path: &Path) -> String {
     one_line(&path.display().to_string(), 1_000)
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", shown(path).replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -444,7 +515,7 @@ mod tests {
         let line = "{\"v\":1,\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n";
         fs::write(folder.log(), format!("{line}\n")).unwrap();
         let error = Session::open(&folder.log()).unwrap_err();
-        let expected = format!("head -c {} '{path}' > NEW", line.len());
+        let expected = format!("uncut --session '{path}' --repair-session");
         assert!(error.advice().contains(&expected), "{}", error.advice());
     }
 

@@ -60,14 +60,33 @@ pub fn one_line(text: &str, max: usize) -> String {
         if std::mem::take(&mut gap) {
             line.push(' ');
         }
-        if is_unsafe(character) {
-            // Writing to a String can't fail.
-            let _ = write!(line, "\\u{{{:x}}}", u32::from(character));
-        } else {
-            line.push(character);
-        }
+        push_safe(&mut line, character);
     }
     line
+}
+
+/// `text` with its line ends and tabs, safe to print otherwise: what [`one_line`] would show as
+/// `\u{1b}` is shown so, and a carriage return before a line end is dropped.
+pub fn many_lines(text: &str) -> String {
+    let mut lines = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\r' if characters.peek() == Some(&'\n') => {}
+            '\n' | '\t' => lines.push(character),
+            _ => push_safe(&mut lines, character),
+        }
+    }
+    lines
+}
+
+fn push_safe(text: &mut String, character: char) {
+    if is_unsafe(character) {
+        // Writing to a String can't fail.
+        let _ = write!(text, "\\u{{{:x}}}", u32::from(character));
+    } else {
+        text.push(character);
+    }
 }
 
 /// Characters that move the cursor, change colours or reorder what stands around them.
@@ -101,5 +120,12 @@ mod tests {
         assert_eq!(one_line("\x1b[31mred\u{202e}", 80), "\\u{1b}[31mred\\u{202e}");
         assert_eq!(one_line("0123456789", 4), "0123...");
         assert_eq!(one_line("0123", 4), "0123");
+    }
+
+    #[test]
+    fn many_lines_keep_their_ends_and_nothing_else_that_moves_the_cursor() {
+        let text = " a\r\n\tb\rc\n\x1b[2J\u{9b}1m\u{2028}d\u{202e}\x08\n";
+        let shown = " a\n\tb\\u{d}c\n\\u{1b}[2J\\u{9b}1m\\u{2028}d\\u{202e}\\u{8}\n";
+        assert_eq!(many_lines(text), shown);
     }
 }

@@ -1,16 +1,16 @@
 //! Puts a run together from its options, and runs it.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::certificates::{self, Certificates};
 use super::inputs::{self, Start};
-use super::options::{Completions, Named, Options, Origin, UsageError};
+use super::options::{Completions, Named, Options, Origin, SessionTask, TaskKind, UsageError};
 use super::parse;
 use super::report::{Failure, Reporter};
-use super::watch;
+use super::{show, watch};
 use crate::agent::{Agent, RunOptions};
 use crate::error::Error;
 use crate::openai::{Endpoint, OpenAi, Settings};
@@ -70,7 +70,7 @@ pub(super) fn run(
     }
     let mut provider = provider(options, start, inputs.env, secret, reporter)?;
     let toolbox = Toolbox::new(&directory, shell, &reporter.mask);
-    let mut session = session(options, start)?
+    let mut session = session(options, start, reporter)?
         .with_mask(reporter.mask.clone())
         .with_gate(Arc::clone(&reporter.gate));
     let mut toolbox = match options.agents_md {
@@ -102,16 +102,59 @@ pub(super) fn run(
     }
 }
 
-fn session(options: &Options, start: Start<'_>) -> Result<Session, Failure> {
+/// Does what is to be done with a session in place of a run.
+///
+/// # Errors
+///
+/// Why it could not be done, or not to the end.
+pub(super) fn session_task(
+    task: &SessionTask,
+    start: Start<'_>,
+    stdout: &mut dyn Write,
+    reporter: &mut Reporter<'_>,
+) -> Result<(), Failure> {
+    reporter.verbosity = task.verbosity;
+    let key = inputs::key(&task.key, start)?;
+    reporter.mask.extend(key.map(|(secret, _)| secret));
+    let path = start.resolve(&task.session.path);
+    match task.kind {
+        TaskKind::Repair => repair(&task.session.origin, &path, reporter).map(|_| ()),
+        TaskKind::Show => show::print(&path, stdout, reporter)
+            .map_err(|error| unusable(&task.session.origin, error))?,
+    }
+}
+
+fn session(
+    options: &Options,
+    start: Start<'_>,
+    reporter: &mut Reporter<'_>,
+) -> Result<Session, Failure> {
     let Some(Named { origin, path }) = &options.session else { return Ok(Session::ephemeral()) };
-    Session::open(&start.resolve(path)).map_err(|error| match error {
+    let path = start.resolve(path);
+    if options.repair_session {
+        return repair(origin, &path, reporter);
+    }
+    let session = Session::open(&path).map_err(|error| unusable(origin, error))?;
+    reporter.warnings(session.warnings());
+    Ok(session)
+}
+
+fn repair(origin: &Origin, path: &Path, reporter: &mut Reporter<'_>) -> Result<Session, Failure> {
+    let (session, repair) = Session::repair(path).map_err(|error| unusable(origin, error))?;
+    reporter.warnings(session.warnings());
+    reporter.repaired(path, repair.as_ref());
+    Ok(session)
+}
+
+fn unusable(origin: &Origin, error: SessionError) -> Failure {
+    match error {
         // A name that can't be used is the command line's.
         SessionError::Open { .. } => {
             let what = format!("{origin}: {error}");
             Failure { what, ..Failure::from(Error::from(error)) }
         }
         error => Failure::from(Error::from(error)),
-    })
+    }
 }
 
 fn system_prompt(
@@ -156,9 +199,7 @@ fn provider(
             let proxy = proxy(env, endpoint)?;
             let tls = endpoint.is_https() || proxy.as_ref().is_some_and(|proxy| proxy.https);
             let Certificates { roots, warnings } = certificates(options, start, env, tls)?;
-            for warning in &warnings {
-                reporter.warning(warning);
-            }
+            reporter.warnings(&warnings);
             let settings = Settings {
                 endpoint: endpoint.clone(),
                 key,

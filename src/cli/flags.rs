@@ -250,6 +250,21 @@ pub(super) const FLAGS: &[Flag] = &[
         ..ROW
     },
     Flag {
+        long: "repair-session",
+        takes: Takes::Nothing(|draft, origin| draft.repair_session = Some(origin.clone())),
+        help: "move what is damaged of the session to a file beside it",
+        details: "From the first line that can't be read to the end, into FILE.damaged-1, -2 and so \
+                  on. Then the run goes on, if there is a prompt; standard input is only read for -.",
+        ..ROW
+    },
+    Flag {
+        long: "show-session",
+        takes: Takes::Nothing(|draft, origin| draft.show_session = Some(origin.clone())),
+        help: "print the session readably and exit",
+        details: "It is neither locked nor changed. Long results and arguments are cut.",
+        ..ROW
+    },
+    Flag {
         long: "agents-md",
         takes: Takes::Value("FILE", |draft, given| {
             path(given).map(|file| draft.agents_md.push(file))

@@ -33,9 +33,26 @@ pub(super) struct Options {
     pub(super) ca_file: Option<Named>,
     pub(super) directory: Named,
     pub(super) session: Option<Named>,
+    pub(super) repair_session: bool,
     pub(super) agents_md: AgentsMd,
     pub(super) system_prompt_file: Option<Named>,
     pub(super) verbosity: Verbosity,
+}
+
+/// What is done with a session in place of a run.
+#[derive(Debug, PartialEq)]
+pub(super) struct SessionTask {
+    pub(super) kind: TaskKind,
+    pub(super) session: Named,
+    pub(super) key: KeySource,
+    pub(super) verbosity: Verbosity,
+}
+
+/// See [`SessionTask`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TaskKind {
+    Repair,
+    Show,
 }
 
 /// Where the prompt comes from.
@@ -161,6 +178,8 @@ pub(super) struct Draft {
     pub(super) ca_file: Option<Named>,
     pub(super) directory: Option<Named>,
     pub(super) session: Option<Named>,
+    pub(super) repair_session: Option<Origin>,
+    pub(super) show_session: Option<Origin>,
     pub(super) agents_md: Vec<Named>,
     pub(super) no_agents_md: Option<Origin>,
     pub(super) system_prompt_file: Option<Named>,
@@ -170,6 +189,38 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// What there is to do with a session, if that is all.
+    ///
+    /// # Errors
+    ///
+    /// A flag for sessions without a session, or beside one that it contradicts.
+    pub(super) fn session_task(&mut self) -> Result<Option<SessionTask>, UsageError> {
+        let (kind, flag) = match (&self.repair_session, &self.show_session) {
+            (None, None) => return Ok(None),
+            (Some(repair), Some(show)) => return Err(contradiction(show, repair)),
+            (Some(repair), None) => (TaskKind::Repair, repair),
+            (None, Some(show)) => (TaskKind::Show, show),
+        };
+        let Some(session) = &self.session else {
+            return Err(UsageError::new(flag, "needs a session; give --session FILE"));
+        };
+        let has_prompt = !self.words.is_empty() || self.stdin || self.prompt_file.is_some();
+        match kind {
+            TaskKind::Repair if has_prompt => return Ok(None),
+            TaskKind::Show if has_prompt => {
+                let problem = "takes no prompt; leave out one of them";
+                return Err(UsageError::new(flag, problem));
+            }
+            TaskKind::Repair | TaskKind::Show => {}
+        }
+        Ok(Some(SessionTask {
+            kind,
+            session: session.clone(),
+            key: key(self.api_key.take(), self.api_key_file.take())?,
+            verbosity: verbosity(self.quiet.take(), self.verbose.take())?,
+        }))
+    }
+
     /// Puts the values together.
     ///
     /// # Errors
@@ -201,6 +252,7 @@ impl Draft {
             ca_file: self.ca_file,
             directory: self.directory.ok_or_else(|| missing("directory", "give a directory"))?,
             session: self.session,
+            repair_session: self.repair_session.is_some(),
             agents_md: agents_md(self.agents_md, self.no_agents_md)?,
             system_prompt_file: self.system_prompt_file,
             verbosity: verbosity(self.quiet, self.verbose)?,

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::slice;
 
 use super::flags::{FLAGS, Flag, Given, Takes};
-use super::options::{Draft, Options, Origin, Special, UsageError};
+use super::options::{Draft, Options, Origin, SessionTask, Special, UsageError};
 use crate::secret::Secret;
 use crate::text::{Lossy, one_line};
 
@@ -20,6 +20,7 @@ use crate::text::{Lossy, one_line};
 pub(super) enum Request {
     Help,
     Version,
+    Session(SessionTask),
     Run(Box<Options>),
 }
 
@@ -47,7 +48,10 @@ pub(super) fn parse(
     for flag in FLAGS.iter().filter(|flag| !given.contains(&flag.long)) {
         fall_back(flag, environment, &mut draft)?;
     }
-    Ok(Request::Run(Box::new(draft.finish()?)))
+    match draft.session_task()? {
+        Some(task) => Ok(Request::Session(task)),
+        None => Ok(Request::Run(Box::new(draft.finish()?))),
+    }
 }
 
 /// Everything that may be a key, whether it will be used or not: so that a message about a line that

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use crate::message::ToolCall;
 use crate::outcome::Outcome;
 use crate::provider::{FinishReason, Notice, Usage};
 use crate::secret::Mask;
+use crate::session::Repair;
 use crate::text::one_line;
 
 /// Bytes of a line; a message with a piece of an endpoint's body in it fits.
@@ -145,6 +147,24 @@ impl<'a> Reporter<'a> {
                  AGENTS.md files; make them shorter",
                 instructions::MAX
             ));
+        }
+    }
+
+    /// Reports each of several such things.
+    pub(super) fn warnings(&mut self, texts: &[String]) {
+        for text in texts {
+            self.warning(text);
+        }
+    }
+
+    /// Reports what was cut off a session, however quiet the run is to be; or that nothing was.
+    pub(super) fn repaired(&mut self, path: &Path, repair: Option<&Repair>) {
+        match repair {
+            Some(repair) => self.say(Verbosity::Quiet, &format!("repaired: {repair}")),
+            None => {
+                let line = format!("{} is whole; nothing was repaired", path.display());
+                self.say(Verbosity::Normal, &line);
+            }
         }
     }
 

@@ -76,11 +76,20 @@ pub(super) enum ReadError {
 }
 
 /// Hands each entry to `take`, in order, and returns how many bytes they take up.
-///
-/// One line is held at a time.
 pub(super) fn read_all(
-    mut log: impl BufRead,
+    log: impl BufRead,
     mut take: impl FnMut(Entry) -> Result<(), String>,
+) -> Result<u64, ReadError> {
+    read_lines(log, |line| take(read_line(line)?))
+}
+
+/// Hands each line to `take`, newline included, and returns how many bytes they take up. A line
+/// that `take` has something against is damage.
+///
+/// One line is held at a time, and of one that is too long no more than shows that it is.
+pub(super) fn read_lines(
+    mut log: impl BufRead,
+    mut take: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<u64, ReadError> {
     let mut bytes = Vec::new();
     let (mut line, mut offset) = (1, 0);
@@ -94,21 +103,32 @@ pub(super) fn read_all(
         if bytes.is_empty() {
             return Ok(offset);
         }
-        read_line(&bytes).and_then(&mut take).map_err(|detail| ReadError::Damaged {
-            line,
-            offset,
-            detail,
-        })?;
+        take(&bytes).map_err(|detail| ReadError::Damaged { line, offset, detail })?;
         line += 1;
         offset += bytes.len() as u64;
     }
+}
+
+/// Whether more of a line was left unread than fits.
+pub(super) fn is_too_long(line: &[u8]) -> bool {
+    line.len() > LINE_MAX
+}
+
+/// Whether a line is the start of a record that may still be being written: the file ends in it.
+pub(super) fn is_unfinished(line: &[u8]) -> bool {
+    !is_too_long(line) && !line.ends_with(b"\n")
 }
 
 /// Reads one line, which ends in a newline.
 ///
 /// The error says what is wrong with it.
 pub(super) fn read_line(line: &[u8]) -> Result<Entry, String> {
-    if line.len() > LINE_MAX {
+    read_members(line).map(|(entry, _)| entry)
+}
+
+/// Reads one line, and returns what stands beside the message too.
+pub(super) fn read_members(line: &[u8]) -> Result<(Entry, Members<'_>), String> {
+    if is_too_long(line) {
         return Err(format!("a record of more than {LINE_MAX} bytes"));
     }
     // A line that lost nothing but its newline would parse, and the next record would then be
@@ -124,7 +144,7 @@ pub(super) fn read_line(line: &[u8]) -> Result<Entry, String> {
     read_text(text).map_err(|detail| one_line(&detail, DETAIL))
 }
 
-fn read_text(text: &str) -> Result<Entry, String> {
+fn read_text(text: &str) -> Result<(Entry, Members<'_>), String> {
     let mut members: Members<'_> = serde_json::from_str(text).map_err(|error| invalid(&error))?;
     match members.take("v").map(|version| version.get()) {
         Some("1") => {}
@@ -138,8 +158,8 @@ fn read_text(text: &str) -> Result<Entry, String> {
         return Err("no \"message\"".to_owned());
     };
     let message = Message::from_json(message.get()).map_err(|error| error.to_string())?;
-    let refused = members.take("refused").is_some_and(|refused| refused.get() != "false");
-    Ok(Entry { message, refused })
+    let refused = members.get("refused").is_some_and(|refused| refused.get() != "false");
+    Ok((Entry { message, refused }, members))
 }
 
 /// What the parser has to say, without its line number, which counts from the start of the record.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::SessionError;
+use super::{SessionError, shown};
 
 /// How often, and how far apart, a held lock is looked at again: a quarter of a second in all.
 const LOCK_LOOKS: u32 = 10;
@@ -138,35 +138,95 @@ impl Log {
     }
 }
 
+/// A log that is locked and was not read yet.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) file: File,
+    /// What is odd about it and ends nothing.
+    pub(super) warnings: Vec<String>,
+}
+
 /// Opens a log for reading and appending, made where there is none, and locks it.
-///
+pub(super) fn open(path: &Path) -> Result<Opened, SessionError> {
+    open_with(path, open_or_create)
+}
+
+/// Opens a log that is there for reading and appending, and locks it.
+pub(super) fn open_existing(path: &Path) -> Result<Opened, SessionError> {
+    open_with(path, |path| options().open(path))
+}
+
 /// What is not a regular file is refused before it is opened: opening a FIFO waits, and opening a
 /// device can do anything.
-pub(super) fn open(path: &Path) -> Result<File, SessionError> {
+fn open_with(
+    path: &Path,
+    open: impl FnOnce(&Path) -> io::Result<File>,
+) -> Result<Opened, SessionError> {
     let fail = |source| SessionError::Open { path: path.to_owned(), source };
     match fs::metadata(path) {
         Ok(metadata) => refuse_irregular(&metadata).map_err(fail)?,
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(fail(error)),
     }
-    let file = open_or_create(path).map_err(fail)?;
+    let file = open(path).map_err(fail)?;
     // The path may lead elsewhere by now.
     let metadata = file.metadata().map_err(fail)?;
     refuse_irregular(&metadata).map_err(fail)?;
+    let mut warnings: Vec<String> = exposed(path, &metadata).into_iter().collect();
     match lock(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            return Err(SessionError::Locked { path: path.to_owned() });
+            let holder = holder(&metadata);
+            return Err(SessionError::Locked { path: path.to_owned(), holder });
         }
         // A file system without locks is no reason to do without a log.
-        Err(TryLockError::Error(error)) if is_unsupported(&error) => {}
+        Err(TryLockError::Error(error)) if is_unsupported(&error) => warnings.push(format!(
+            "{} can't be locked here ({error}); let no other run use it",
+            shown(path)
+        )),
         Err(TryLockError::Error(error)) => return Err(fail(error)),
     }
     // Whoever made the file may not have lived to sync its directory.
     if metadata.len() == 0 {
         sync_directory(path).map_err(fail)?;
     }
-    Ok(file)
+    Ok(Opened { file, warnings })
+}
+
+/// What there is to say of a log that others than its owner may read or change.
+#[cfg(unix)]
+fn exposed(path: &Path, metadata: &fs::Metadata) -> Option<String> {
+    let mode = std::os::unix::fs::MetadataExt::mode(metadata) & 0o777;
+    (mode & 0o077 != 0).then(|| {
+        format!("{} is open to others (mode {mode:04o}); chmod 600 keeps it yours", shown(path))
+    })
+}
+
+#[cfg(not(unix))]
+fn exposed(_path: &Path, _metadata: &fs::Metadata) -> Option<String> {
+    None
+}
+
+/// The process that holds the lock, as Linux tells it; a file system whose files don't have its own
+/// device number can't be found there.
+#[cfg(target_os = "linux")]
+fn holder(metadata: &fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (device, inode) = (metadata.dev(), metadata.ino());
+    let file = format!("{:02x}:{:02x}:{inode}", libc::major(device), libc::minor(device));
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // Those that wait have an arrow behind their number.
+        let [_, "FLOCK", _, "WRITE", pid, name, ..] = words.as_slice() else { return None };
+        // The process may be outside of what this one can see.
+        pid.parse().ok().filter(|pid| *name == file && *pid != 0)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder(_metadata: &fs::Metadata) -> Option<u32> {
+    None
 }
 
 /// Locks the file, or finds that somebody holds it.
@@ -193,7 +253,7 @@ fn refuse_irregular(metadata: &fs::Metadata) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::InvalidInput, format!("is {what}")))
 }
 
-fn open_or_create(path: &Path) -> io::Result<File> {
+fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     // On Windows a handle for appending can't cut the file. There the position, which is the end
     // once the log has been read, does what appending does elsewhere.
@@ -203,6 +263,11 @@ fn open_or_create(path: &Path) -> io::Result<File> {
         use std::os::unix::fs::OpenOptionsExt as _;
         options.mode(0o600).custom_flags(libc::O_NONBLOCK);
     }
+    options
+}
+
+fn open_or_create(path: &Path) -> io::Result<File> {
+    let mut options = options();
     match options.open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         opened => return opened,
@@ -213,6 +278,12 @@ fn open_or_create(path: &Path) -> io::Result<File> {
         }
         _ => error,
     })?;
+    own(&file);
+    Ok(file)
+}
+
+/// Gives a file that was just made to its owner, whatever the umask is.
+pub(super) fn own(file: &File) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -220,7 +291,8 @@ fn open_or_create(path: &Path) -> io::Result<File> {
         // no permissions, and the owner of the directory has decided who reads what.
         let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
     }
-    Ok(file)
+    #[cfg(not(unix))]
+    let _ = file;
 }
 
 /// Whether the file system, or the system, can't do this at all.
@@ -235,7 +307,7 @@ fn is_unsupported(error: &io::Error) -> bool {
 
 /// Makes the name of a new file durable.
 #[cfg(unix)]
-fn sync_directory(path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     // The file may have been made through a symbolic link, in the directory that it leads to.
     let path = fs::canonicalize(path)?;
     let Some(directory) = path.parent() else { return Ok(()) };
@@ -248,7 +320,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 
 /// Windows can't sync a directory.
 #[cfg(not(unix))]
-fn sync_directory(_path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -290,6 +362,7 @@ mod tests {
                 log: Some(log),
                 mask: Default::default(),
                 gate: Default::default(),
+                warnings: Vec::new(),
             }
         }
     }

@@ -19,6 +19,9 @@ mod flags;
 mod limits;
 /// The way to the endpoint: addresses, proxies, TLS.
 mod network;
+/// Sessions that are repaired, and shown.
+#[cfg(unix)]
+mod repair;
 /// Faults that were reported of such tools.
 mod reports;
 /// Resume, torn logs, full disks, failing syncs, `kill -9`.

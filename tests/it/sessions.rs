@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Ran, Uncut, finish};
 
-const SESSION: [&str; 2] = ["--session", "s.jsonl"];
+pub(crate) const SESSION: [&str; 2] = ["--session", "s.jsonl"];
 
-fn uncut(dir: &Dir, endpoint: &Endpoint) -> Uncut {
+pub(crate) fn uncut(dir: &Dir, endpoint: &Endpoint) -> Uncut {
     on(Uncut::new(dir), endpoint)
 }
 
@@ -22,16 +22,16 @@ fn on(uncut: Uncut, endpoint: &Endpoint) -> Uncut {
 
 /// The records of a log that has to be whole.
 #[track_caller]
-fn records(log: &str) -> Vec<Value> {
+pub(crate) fn records(log: &str) -> Vec<Value> {
     assert!(log.is_empty() || log.ends_with('\n'), "{log}");
     log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn user(text: &str) -> String {
+pub(crate) fn user(text: &str) -> String {
     json!({"v": 1, "message": {"role": "user", "content": text}}).to_string() + "\n"
 }
 
-fn calls(ids: &[&str]) -> String {
+pub(crate) fn calls(ids: &[&str]) -> String {
     let call = |id: &&str| {
         json!({"id": id, "type": "function",
             "function": {"name": "shell", "arguments": "{\"command\":\"touch again\"}"}})
@@ -41,7 +41,7 @@ fn calls(ids: &[&str]) -> String {
     json!({"v": 1, "message": message}).to_string() + "\n"
 }
 
-fn result(id: &str) -> String {
+pub(crate) fn result(id: &str) -> String {
     let message = json!({"role": "tool", "tool_call_id": id, "content": "did it"});
     json!({"v": 1, "message": message}).to_string() + "\n"
 }
@@ -225,7 +225,7 @@ fn a_full_disk_leaves_whole_records() {
     assert_survives(&dir, &ran, &endpoint, "No space left");
 }
 
-fn has_strace() -> bool {
+pub(crate) fn has_strace() -> bool {
     Command::new("strace")
         .arg("-V")
         .stdout(Stdio::null())
