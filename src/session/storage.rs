@@ -329,7 +329,7 @@ mod tests {
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
     use super::*;
-    use crate::message::{Message, ToolCall};
+    use crate::message::{AssistantMessage, Message, ToolCall};
     use crate::session::record::{Record, read_all};
     use crate::session::{Conversation, Session};
 
@@ -539,6 +539,99 @@ mod tests {
             panic!("{refused:?}");
         };
         assert_eq!((line, offset), (2, whole as u64));
+    }
+
+    /// A run of 20 records of every kind that a run has.
+    fn long_run() -> Vec<Record> {
+        let call = |id: &str| ToolCall::new(id, "shell", "{\"command\":\"ls\"}");
+        let calls = |ids: [&str; 2]| {
+            Record::from(Message::Assistant(AssistantMessage::calls(ids.map(call).into())))
+        };
+        let answer = |text| Record::from(Message::Assistant(AssistantMessage::text(text)));
+        let result = |id| Record::from(Message::tool_result(&call(id), "a\n\u{1f642}"));
+        (0..4)
+            .flat_map(|_| {
+                [record("go"), calls(["a", "b"]), result("b"), result("a"), answer("done")]
+            })
+            .collect()
+    }
+
+    /// Appends the long run up to the first failure. Returns how many records were taken, each of
+    /// which was durable by then.
+    #[track_caller]
+    fn run_until_failure(disk: &Disk) -> usize {
+        let mut session = disk.session();
+        let taken = long_run().into_iter().take_while(|record| {
+            let taken = session.append(record.clone()).is_ok();
+            let disk = disk.lock();
+            assert!(!taken || disk.durable == disk.live);
+            taken
+        });
+        let taken = taken.count();
+        assert_eq!(session.messages().len(), taken);
+        taken
+    }
+
+    /// The messages of the records at the start of `image`, and whether there is nothing else.
+    fn whole_part(image: &[u8]) -> (Vec<Message>, bool) {
+        let mut messages = Vec::new();
+        let read = read_all(image, |entry| {
+            messages.push(entry.message);
+            Ok(())
+        });
+        (messages, read.is_ok())
+    }
+
+    /// What is left opens to the records that were taken, and at most the one in flight, whole; or
+    /// it is refused, which only a file that could not be cut back may be.
+    #[track_caller]
+    fn assert_kept(image: &[u8], taken: usize, may_be_torn: bool) {
+        let run: Vec<Message> = long_run().into_iter().map(|record| record.message).collect();
+        let (messages, is_whole) = whole_part(image);
+        assert!(is_whole || may_be_torn, "{taken}");
+        assert!((taken..=taken + 1).contains(&messages.len()), "{taken}: {}", messages.len());
+        assert_eq!(messages, run[..messages.len()]);
+    }
+
+    #[test]
+    fn whatever_fails_in_a_long_run_no_record_that_was_taken_is_lost() {
+        let whole = Disk::default();
+        assert_eq!(run_until_failure(&whole), 20);
+        let size = whole.lock().live.len();
+        let syncs = whole.lock().syncs;
+        assert_kept(&whole.lock().durable, 20, false);
+        for truncate_fails in [false, true] {
+            let disks = (0..size)
+                .map(|space| Platter { space: Some(space), ..Platter::default() })
+                .chain((0..syncs).flat_map(|sync| {
+                    // That of the record alone, and that of the cut too.
+                    [sync + 1, usize::MAX]
+                        .map(|end| Platter { failing_syncs: sync..end, ..Platter::default() })
+                }));
+            for platter in disks {
+                let disk = Disk(Arc::new(Mutex::new(Platter { truncate_fails, ..platter })));
+                let taken = run_until_failure(&disk);
+                assert!(taken < 20);
+                // The machine goes on, or loses power now.
+                assert_kept(&disk.lock().live, taken, truncate_fails);
+                assert_kept(&disk.lock().durable, taken, false);
+            }
+        }
+    }
+
+    /// Of what was not synced, a power loss may leave any part.
+    #[test]
+    fn a_power_loss_in_a_write_leaves_what_was_taken_or_a_tail_that_is_refused() {
+        let whole = Disk::default();
+        run_until_failure(&whole);
+        let whole = whole.lock().live.clone();
+        let run: Vec<Message> = long_run().into_iter().map(|record| record.message).collect();
+        for len in 0..=whole.len() {
+            let (messages, is_whole) = whole_part(&whole[..len]);
+            let lines = whole[..len].iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(messages, run[..lines], "{len}");
+            assert_eq!(is_whole, len == 0 || whole[len - 1] == b'\n', "{len}");
+        }
     }
 
     #[test]

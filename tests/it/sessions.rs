@@ -1,7 +1,23 @@
 //! Sessions through the real binary: resume, torn logs, full disks, failing syncs, `kill -9`.
+//!
+//! Faults of sessions that were reported of such tools, and the test that shows each:
+//!
+//! | | what | reported as | test |
+//! |---|---|---|---|
+//! | 67 | record and newline in two writes | PrismorSec/prismor#197 | sessions::a_record_is_one_write_and_then_a_sync |
+//! | 68 | a part of a record glued to the next | openai/codex#24425 | sessions::a_damaged_log_is_refused_with_line_and_byte_and_not_touched |
+//! | 69 | results of some calls only | langchain-ai/deepagentsjs#150 | sessions::calls_without_a_result_are_answered_and_not_run_again |
+//! | 70 | two runs on one session | earendil-works/pi#9596 | sessions::of_two_runs_at_once_one_writes_and_no_record_is_lost |
+//! | 70 | and one of them by a link, or killed | can1357/oh-my-pi#6565 | sessions::a_session_has_one_writer_and_a_killed_one_holds_nothing |
+//! | 71 | going on without a log | MoonshotAI/kimi-code#2902 | session::storage::wherever_the_space_ends_the_log_ends_in_a_whole_record |
+//! | 72 | killed while a tool ran | MoonshotAI/kimi-code#269 | sessions::calls_without_a_result_are_answered_and_not_run_again |
+//! | 73 | a record glued to a torn tail | anthropics/claude-code#52387 | sessions::a_damaged_log_is_refused_with_line_and_byte_and_not_touched |
+//! | 73 | and after a repair | github/copilot-cli#4098 | repair::the_run_goes_on_behind_the_repair_on_a_line_of_its_own |
+//! | 74 | a disk that is full in the middle of a record | can1357/oh-my-pi#8596 | sessions::a_full_disk_leaves_whole_records |
+//! | 74 | a limit of the file size | can1357/oh-my-pi#8598 | sessions::a_file_size_limit_leaves_whole_records |
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -164,7 +180,7 @@ fn a_session_has_one_writer_and_a_killed_one_holds_nothing() {
     let endpoint = Endpoint::start(vec![Reply::stall(), Reply::answer("ok")]);
     let mut first = uncut(&dir, &endpoint).arg("first").spawn();
     endpoint.wait_for_requests(1);
-    std::os::unix::fs::symlink("s.jsonl", dir.path("alias.jsonl")).unwrap();
+    symlink("s.jsonl", dir.path("alias.jsonl")).unwrap();
     for name in ["s.jsonl", "alias.jsonl"] {
         let ran = Uncut::new(&dir).args(["-m", "m", "--session", name, "go"]).run();
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(31), ""), "{ran:?}");
@@ -175,6 +191,44 @@ fn a_session_has_one_writer_and_a_killed_one_holds_nothing() {
     first.wait().unwrap();
     let ran = uncut(&dir, &endpoint).arg("second").run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+/// Two runs at once, 100 times. Whoever gets the log has it alone: the other one is told who holds
+/// it, or goes on behind the first one's answer.
+#[test]
+fn of_two_runs_at_once_one_writes_and_no_record_is_lost() {
+    let answer = json!({"choices": [{"finish_reason": "stop", "message": {"content": "ok"}}]});
+    let dir = Dir::new("two").with("script.jsonl", format!("{answer}\n"));
+    symlink("s.jsonl", dir.path("alias.jsonl")).unwrap();
+    let start = |name: &str, prompt: &str| {
+        let arguments = ["--replay", "script.jsonl", "--session", name, prompt];
+        Uncut::new(&dir).args(arguments).spawn()
+    };
+    let mut expected = 0;
+    for round in 0..100 {
+        let children = [start("s.jsonl", "first"), start("alias.jsonl", "second")];
+        let pids = children.each_ref().map(std::process::Child::id);
+        let ran = children.map(finish);
+        let codes = ran.each_ref().map(|ran| ran.code);
+        assert!(codes.contains(&Some(0)), "round {round}: {ran:?}");
+        for (index, ran) in ran.iter().enumerate() {
+            if ran.code == Some(0) {
+                expected += 2;
+                continue;
+            }
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(31), ""), "round {round}: {ran:?}");
+            // Nobody, where the holder is gone between the last look and the question.
+            let says = format!(" is held by another process (pid {})", pids[1 - index]);
+            let is_gone = ran.stderr.contains(" is held by another process; ");
+            assert!(ran.stderr.contains(&says) || is_gone, "round {round}: {ran:?}");
+        }
+        let log = records(&dir.read("s.jsonl"));
+        assert_eq!(log.len(), expected, "round {round}");
+        for pair in log.chunks(2) {
+            let roles = [&pair[0]["message"]["role"], &pair[1]["message"]["role"]];
+            assert_eq!(roles, ["user", "assistant"], "round {round}");
+        }
+    }
 }
 
 /// Writes more than fits, by way of a tool result, and then resumes where there is room.
@@ -283,14 +337,14 @@ impl Random {
     }
 }
 
-/// A run of 50 steps is killed at some moment, 100 times. What the endpoint was sent had been
+/// A run of 50 steps is killed at some moment, 200 times. What the endpoint was sent had been
 /// logged before, so it has to be in the log, and the log has to open or to be refused.
 #[test]
 fn a_killed_run_leaves_whole_records_or_one_refused_tail() {
     let answer = json!({"choices": [{"finish_reason": "stop", "message": {"content": "ok"}}]});
     let mut random = Random(0x5EED);
     let mut torn = 0;
-    for round in 0..100 {
+    for round in 0..200 {
         let dir = Dir::new("killed");
         let call = |n: u32| {
             let command = json!({"command": format!("echo {n}")}).to_string();
@@ -323,5 +377,5 @@ fn a_killed_run_leaves_whole_records_or_one_refused_tail() {
         torn += u32::from(is_torn);
         assert_eq!(ran.code, Some(if is_torn { 30 } else { 0 }), "round {round}: {ran:?}");
     }
-    eprintln!("{torn} of 100 logs ended in a torn record");
+    eprintln!("{torn} of 200 logs ended in a torn record");
 }
