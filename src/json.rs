@@ -5,6 +5,7 @@
 //! [`Json`] is one value, [`Fields`] a list of members in their order, and [`Members`] the borrowed
 //! view of an object that is being taken apart.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -115,7 +116,7 @@ impl Fields {
 ///
 /// Reading it fails on a name that stands twice: which of the two counts is anybody's guess.
 #[derive(Debug)]
-pub struct Members<'a>(Vec<(String, &'a RawValue)>);
+pub struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
     /// Looks at a member; `null` counts as absent.
@@ -133,12 +134,13 @@ impl<'a> Members<'a> {
 
     /// Each member that was not taken out, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+        self.0.iter().map(|(name, value)| (&**name, *value))
     }
 
     /// Keeps what was not taken out.
     pub fn into_fields(self) -> Fields {
-        Fields(self.0.into_iter().map(|(name, value)| (name, Json::from_raw(value))).collect())
+        let own = |(name, value): (Cow<'_, str>, _)| (name.into_owned(), Json::from_raw(value));
+        Fields(self.0.into_iter().map(own).collect())
     }
 }
 
@@ -162,8 +164,8 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-        let mut members: Vec<(String, &'de RawValue)> = Vec::new();
-        while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
+        let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
+        while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
             if members.len() == MEMBERS_MAX {
                 return Err(A::Error::custom(format_args!("more than {MEMBERS_MAX} members")));
             }
@@ -173,6 +175,33 @@ impl<'de> Visitor<'de> for MembersVisitor {
             members.push((name, value));
         }
         Ok(Members(members))
+    }
+}
+
+/// A name, borrowed unless it is written with escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name<'de>, D::Error> {
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+struct NameVisitor;
+
+impl<'de> Visitor<'de> for NameVisitor {
+    type Value = Name<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'de>, E> {
+        Ok(Name(Cow::Borrowed(name)))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Name<'de>, E> {
+        Ok(Name(Cow::Owned(name.to_owned())))
     }
 }
 
@@ -192,6 +221,13 @@ mod tests {
         let fields = all.into_fields();
         let kept: Vec<_> = fields.iter().map(|(name, value)| (name, value.as_str())).collect();
         assert_eq!(kept, [("b", "[1.50,\"x \\\" y\"]"), ("a", "1e400")]);
+    }
+
+    #[test]
+    fn a_name_is_the_same_however_it_is_written() {
+        let mut all = members(r#"{"p\u0061th":1,"b":2}"#).unwrap();
+        assert_eq!(all.take("path").unwrap().get(), "1");
+        assert!(members(r#"{"p\u0061th":1,"path":2}"#).is_err());
     }
 
     #[test]

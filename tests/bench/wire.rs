@@ -1,5 +1,5 @@
-//! What reading a response costs, beside `serde_json` that reads the same bytes as a `Value`: the
-//! whole body, or the data of each event.
+//! What reading costs, beside `serde_json` that reads the same bytes as a `Value`: the whole body of
+//! a response, the data of each event, the records of a session.
 //!
 //! Each reader has a process of its own, so that its peak memory is its own.
 
@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use uncut::session::Session;
 use uncut::wire::{Assembler, completion};
 
 use crate::endpoint::peak;
@@ -20,14 +21,19 @@ const TEXT: usize = 60_000_000;
 
 const DELTAS: usize = 200_000;
 
+/// Four records each: a log of about 85 MB.
+const LOG_ROUNDS: usize = 100_000;
+
 /// Prints speed and peak memory of all readers.
 pub(crate) fn compare(folder: &Path) {
-    let (body, stream) = (folder.join("body"), folder.join("stream"));
+    let [body, stream, log] = ["body", "stream", "log"].map(|name| folder.join(name));
     write_body(&body);
     write_stream(&stream);
+    write_log(&log);
     for (what, input, ours, theirs) in [
         ("a body of 60 MB", &body, "body", "body-value"),
         ("a stream of 200,000 deltas", &stream, "stream", "stream-value"),
+        ("a session of small records", &log, "session", "session-values"),
     ] {
         let megabytes = fs::metadata(input).unwrap().len() as f64 / 1e6;
         // The best of some runs, in turn: what disturbs only adds.
@@ -55,6 +61,8 @@ pub(crate) fn read(reader: &str, input: &str) {
         }
         "stream" => timed(File::open(input).unwrap(), assemble),
         "stream-value" => timed(File::open(input).unwrap(), values),
+        "session" => timed(Path::new(input), |log| Session::open(log).unwrap()),
+        "session-values" => timed(File::open(input).unwrap(), records),
         other => unreachable!("no reader {other}"),
     };
     let peak = peak(std::process::id()).unwrap_or_default();
@@ -100,6 +108,31 @@ fn values(stream: File) {
         }
         line.clear();
     }
+}
+
+/// All of them at once, as a conversation is held.
+fn records(log: File) -> Vec<Value> {
+    let lines = BufReader::new(log).split(b'\n');
+    lines.map(|line| serde_json::from_slice(&line.unwrap()).unwrap()).collect()
+}
+
+fn write_log(path: &Path) {
+    let call = json!({"id": "c1", "type": "function",
+        "function": {"name": "shell", "arguments": "{\"command\":\"ls\"}"}});
+    let records: Vec<String> = [
+        json!({"role": "user", "content": "go"}),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": "[exit 0]"}),
+        json!({"role": "assistant", "content": "done"}),
+    ]
+    .map(|message| {
+        let record = json!({"v": 1, "time": "2026-11-30T12:00:00.000Z", "message": message,
+            "finish_reason": "stop", "model": "m",
+            "usage": {"prompt_tokens": 10, "completion_tokens": 4}});
+        format!("{record}\n")
+    })
+    .into();
+    fs::write(path, records.concat().repeat(LOG_ROUNDS)).unwrap();
 }
 
 fn write_body(path: &Path) {
