@@ -5,6 +5,7 @@
 //! somebody else's.
 
 use std::fmt;
+use std::fs::Metadata;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -74,14 +75,37 @@ pub fn path_of_heading(line: &str) -> Option<&str> {
 /// `directory` alone where it is in no repository.
 pub fn discover(directory: &Path) -> Vec<PathBuf> {
     let own = physical(directory);
-    let is_root = |directory: &&Path| directory.join(".git").exists();
-    let root = own.ancestors().find(is_root).unwrap_or(&own);
+    let root = root(directory);
+    let root = root.as_path();
     let above = own.ancestors().skip(1).take_while(|directory| directory.starts_with(root));
     // What can't be looked into above is no reason not to work here.
     let above = above.map(path_in).filter(|path| path.symlink_metadata().is_ok());
     let mut paths: Vec<PathBuf> = file_in(&own).into_iter().chain(above).collect();
     paths.reverse();
     paths
+}
+
+/// The root of the repository that `directory` is in, or `directory` itself: the nearest above it that
+/// has a `.git`. One that a stranger has put there is none, as in a directory where everybody may
+/// write: it belongs to the superuser or to whoever owns `directory`.
+pub fn root(directory: &Path) -> PathBuf {
+    let own = physical(directory);
+    let is_root = |above: &&Path| {
+        let git = above.join(".git").metadata();
+        git.is_ok_and(|git| *above == own || is_trusted(&git, &own))
+    };
+    own.ancestors().find(is_root).unwrap_or(&own).to_owned()
+}
+
+#[cfg(unix)]
+fn is_trusted(git: &Metadata, directory: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    git.uid() == 0 || directory.metadata().is_ok_and(|own| own.uid() == git.uid())
+}
+
+#[cfg(not(unix))]
+fn is_trusted(_: &Metadata, _: &Path) -> bool {
+    true
 }
 
 /// The directory without symbolic links: what lies above it is above where they lead.
@@ -108,17 +132,32 @@ fn path_in(directory: &Path) -> PathBuf {
 }
 
 /// Reads files within `max` bytes for all of them, the last one first served. The results are in
-/// the order of the paths.
-pub fn read_all(paths: &[PathBuf], max: usize) -> Vec<Result<Instructions, Unusable>> {
+/// the order of the paths. Where they were found and not named, none may lead out of `within`: a
+/// link in somebody's repository must not send a file of this machine to the endpoint.
+pub fn read_all(
+    paths: &[PathBuf],
+    max: usize,
+    within: Option<&Path>,
+) -> Vec<Result<Instructions, Unusable>> {
     let mut left = max;
     let mut all = Vec::with_capacity(paths.len());
     for path in paths.iter().rev() {
-        let read = read(path, left);
+        let read = inside(path, within).and_then(|()| read(path, left));
         left -= read.as_ref().map_or(0, |instructions| instructions.file.bytes);
         all.push(read);
     }
     all.reverse();
     all
+}
+
+fn inside(path: &Path, within: Option<&Path>) -> Result<(), Unusable> {
+    let (Some(within), Ok(target)) = (within, path.canonicalize()) else { return Ok(()) };
+    if target.starts_with(within) {
+        return Ok(());
+    }
+    let message = format!("it leads out of {}", within.display());
+    let source = io::Error::new(io::ErrorKind::PermissionDenied, message);
+    Err(Unusable::Unreadable { path: path.to_owned(), source })
 }
 
 /// Reads a file, and of a long one the whole lines that fit into `max` bytes.
@@ -265,6 +304,32 @@ mod tests {
         let folder = tree();
         assert_eq!(found(&folder, "outer/repository/a/b"), ["outer/repository/a/b/AGENTS.md"]);
         assert!(found(&folder, "outer/repository/a").is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_found_leads_nowhere_else() {
+        let folder = tree();
+        let root = root(&folder.path().join("outer/repository"));
+        fs::remove_file(root.join("AGENTS.md")).unwrap();
+        std::os::unix::fs::symlink("../AGENTS.md", root.join("AGENTS.md")).unwrap();
+        let path = [root.join("AGENTS.md")];
+        let found = read_all(&path, MAX, Some(&root)).remove(0).unwrap_err();
+        assert!(found.to_string().contains("it leads out of "), "{found}");
+        assert!(read_all(&path, MAX, None).remove(0).is_ok(), "one that was named may");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_repository_that_a_stranger_made_above_is_none() {
+        let folder = tree();
+        let git = folder.path().join("outer/.git");
+        fs::create_dir(&git).unwrap();
+        assert_eq!(found(&folder, "outer/repository").len(), 2);
+        // Only the superuser can give a directory away.
+        if std::os::unix::fs::chown(&git, Some(54_321), None).is_ok() {
+            assert_eq!(found(&folder, "outer/repository"), ["outer/repository/AGENTS.md"]);
+        }
     }
 
     #[cfg(unix)]

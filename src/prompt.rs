@@ -55,7 +55,9 @@ pub fn build(
         None => built_in(directory, shell),
     };
     let mut prompt = SystemPrompt { text, files: Vec::new() };
-    for read in instructions::read_all(&find_agents(directory, agents), instructions::MAX) {
+    let within = (*agents == AgentsMd::Discover).then(|| instructions::root(directory));
+    let found = find_agents(directory, agents);
+    for read in instructions::read_all(&found, instructions::MAX, within.as_deref()) {
         prompt.append(read?);
     }
     Ok(prompt)
