@@ -179,9 +179,9 @@ pub(crate) mod tests {
 
     #[test]
     fn paths_start_at_the_directory_unless_they_are_absolute() {
-        let directory = Path::new("/work");
-        assert_eq!(resolve(directory, "a/b").unwrap(), Path::new("/work/a/b"));
-        assert_eq!(resolve(directory, "~/b").unwrap(), Path::new("/work/~/b"));
+        let directory = Path::new("/here");
+        assert_eq!(resolve(directory, "a/b").unwrap(), Path::new("/here/a/b"));
+        assert_eq!(resolve(directory, "~/b").unwrap(), Path::new("/here/~/b"));
         assert_eq!(resolve(directory, "/etc/hosts").unwrap(), Path::new("/etc/hosts"));
         assert_eq!(resolve(directory, "").unwrap_err().to_string(), "the path is empty");
         let nul = resolve(directory, "a\0b").unwrap_err();
