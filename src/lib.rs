@@ -85,10 +85,12 @@
 //! - A message becomes part of the conversation only after its record is durable. Only [`session`]
 //!   syncs a log.
 //! - The loop has no I/O of its own: no file, no socket, no process.
-//! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes and threads, and holds
-//!   unsafe code.
-//! - Only `main` reads the process's arguments, environment, directory and standard streams. There
-//!   is no global state: a run can be repeated in the same process.
+//! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes and holds unsafe code.
+//!   Threads are started there, and to look up a host.
+//! - Only `main` reads the process's arguments, environment, directory and standard streams. A run
+//!   can be repeated in the same process. What belongs to the process as a whole, and only a program
+//!   that owns it may ask for, are the two statics in [`process`]: where signals go, and whether
+//!   orphans are adopted.
 //! - Only [`cli`] prints. What it prints, what is logged and what is sent has been through
 //!   [`Mask`](secret::Mask).
 //! - No tool failure ends a run, and no endpoint failure becomes an answer.
@@ -98,9 +100,8 @@
 //! One thread drives the loop. A command has a helper of its own, which reads its output. In the
 //! program, and not in a run inside another, a further thread sees signals and the deadline whatever
 //! the loop is blocked in. It shares two things with the loop: the [`gate`](gate::Gate) that lets a
-//! record in flight finish and none begin, and the [`processes`](process::Processes) that it kills,
-//! with the files that hold their output. Then it says so and ends
-//! the process.
+//! record or an answer in flight finish and none begin, and the [`processes`](process::Processes)
+//! that it kills, with the files that hold their output. Then it says so and ends the process.
 
 pub mod agent;
 pub mod cli;
