@@ -546,6 +546,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_set_aside_is_not_overwritten_by_what_is_set_aside_next() {
+        let folder = Folder::new();
+        let path = folder.write("f", "torn");
+        // It is overwritten in place, because it has another name.
+        fs::hard_link(&path, folder.path().join("g")).unwrap();
+        folder.write(".f.uncut-0.new", "the only whole copy");
+        replace(&path, b"new").unwrap();
+        assert_eq!(folder.read("g"), b"new");
+        assert_eq!(folder.read(".f.uncut-0.new"), b"the only whole copy");
+    }
+
+    #[test]
     fn two_that_write_the_same_file_do_not_meet() {
         let folder = Folder::new();
         let path = folder.write("f", "old");

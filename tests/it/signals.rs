@@ -165,6 +165,22 @@ fn a_signal_that_was_ignored_from_the_start_stays_so() {
 }
 
 #[test]
+fn a_signal_that_was_blocked_from_the_start_is_let_through() {
+    let blocked = ["--block-signal=TERM"];
+    let probe = Command::new("env").args(blocked).arg("true").stderr(Stdio::null()).spawn();
+    if !probe.is_ok_and(|mut probe| probe.wait().is_ok_and(|status| status.success())) {
+        eprintln!("skipped: this env blocks no signals");
+        return;
+    }
+    let dir = Dir::new("blocked");
+    let endpoint = Endpoint::start(vec![Reply::stall()]);
+    let child = on(Uncut::below(&dir, "env", &blocked), &endpoint).arg("go").spawn();
+    endpoint.wait_for_requests(1);
+    send("-TERM", &child);
+    assert_ended(&finish(child), 143, "terminated");
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn a_killed_binary_takes_its_command_along() {
     let dir = Dir::new("orphan");
