@@ -184,7 +184,7 @@ mod tests {
         let folder = tree();
         let call = call("read_file", "a/f");
         let text = format!(
-            "Instructions from the maintainer follow.\n{}\nInstructions from /etc/AGENTS.md:\n",
+            "Instructions from the maintainer follow.\nInstructions from /etc/AGENTS.md:\n{}",
             "x".repeat(MAX)
         );
         let earlier = [Message::tool_result(&call, text)];
