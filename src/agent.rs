@@ -3,19 +3,22 @@
 //! It does nothing itself. Completions come from a [`Provider`], tools run in an [`Executor`],
 //! messages go through a [`Session`], and whoever wants to watch is told by [`Event`]s.
 
+mod counters;
+mod event;
+
 use std::cell::RefCell;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use crate::error::Error;
-use crate::instructions::Loaded;
 use crate::message::{AssistantMessage, Message, ToolCall};
-use crate::provider::{
-    Completion, CompletionRequest, FinishReason, Notice, Notify, Provider, Usage,
-};
+use crate::provider::{Completion, CompletionRequest, Notice, Notify, Provider};
 use crate::session::{Record, Session};
 use crate::time::Deadline;
 use crate::tools::{Executor, Output};
 use crate::verdict::{self, Accept, Verdict};
+
+use counters::{Repeats, Spent};
+pub use event::Event;
 
 /// What a run is made of.
 pub struct Agent<'a> {
@@ -25,10 +28,31 @@ pub struct Agent<'a> {
     pub executor: &'a mut dyn Executor,
     /// The conversation so far, and where it is logged.
     pub session: &'a mut Session,
+    /// What an answer has to pass; none takes every answer.
+    pub verify: Option<Verify<'a>>,
     /// The limits of the run.
     pub options: RunOptions<'a>,
     /// Is told what happens, while it happens.
     pub observe: &'a mut dyn FnMut(Event<'_>),
+}
+
+/// What an answer has to pass before it is one.
+pub struct Verify<'a> {
+    /// What is run, as the model is told it.
+    pub command: &'a str,
+    /// So many answers may fail, then the run does.
+    pub attempts: NonZeroU32,
+    /// Runs it, not on past the deadline.
+    pub run: &'a mut dyn FnMut(Deadline) -> Verified,
+}
+
+/// What came of verifying an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Whether the answer counts.
+    pub passed: bool,
+    /// What was printed, and how it ended.
+    pub output: Output,
 }
 
 /// The limits of a run.
@@ -46,50 +70,11 @@ pub struct RunOptions<'a> {
     pub max_total_tokens: Option<NonZeroU64>,
     /// When the run must have ended.
     pub deadline: Deadline,
+    /// After this no step begins, and no tool call goes on: what is left until the deadline is for
+    /// the model to sum up.
+    pub work_until: Deadline,
     /// Oddities of the endpoint to live with.
     pub accept: Accept,
-}
-
-/// What happens in a run.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Event<'a> {
-    /// A completion is asked for.
-    StepStarted {
-        /// Counted from 1.
-        step: u32,
-    },
-    /// The completion is there; whether it is accepted is not yet said.
-    Completed {
-        /// Counted from 1.
-        step: u32,
-        /// Why the model stopped.
-        finish_reason: &'a FinishReason,
-        /// What it cost.
-        usage: Usage,
-    },
-    /// A tool call is about to run.
-    ToolStarted {
-        /// Counted from 1.
-        step: u32,
-        /// The call.
-        call: &'a ToolCall,
-    },
-    /// A tool call has run.
-    ToolEnded {
-        /// Counted from 1.
-        step: u32,
-        /// The call.
-        call: &'a ToolCall,
-        /// What it came to.
-        output: &'a Output,
-    },
-    /// The result of a tool call brought along what an AGENTS.md file says.
-    Instructions(&'a Loaded),
-    /// What the provider has to tell while the completion is waited for.
-    Notice(&'a Notice<'a>),
-    /// Something that is worth knowing and ends nothing.
-    Warning(&'a str),
 }
 
 /// What a run came to.
@@ -104,6 +89,13 @@ pub struct Answer {
 /// The same call with the same result so many times running is a loop.
 const STUCK_AFTER: u32 = 8;
 
+/// Asks for the summary of a run that ends without an answer.
+const SUM_UP: &str = "The run ends here: no further step is allowed. Call no tool. In a few \
+    sentences, say what was done, what is left to do, and what whoever goes on should know.";
+
+/// The result of a call that there was no time for.
+const NOT_RUN: &str = "not run: the run's time is over";
+
 impl Agent<'_> {
     /// Takes a prompt to its answer.
     ///
@@ -111,6 +103,9 @@ impl Agent<'_> {
     /// judged, logged together with the verdict, and only then acted upon. So the log may end in a
     /// message that was refused: it is there for the reader, marked, and no part of the
     /// conversation. A tool result is logged before the next call runs.
+    ///
+    /// When the steps or the time are used up, the model is asked once to sum up, which is not a
+    /// step: see [`Event::SummedUp`].
     ///
     /// # Errors
     ///
@@ -125,20 +120,14 @@ impl Agent<'_> {
         }
         self.ask(prompt)?;
         let mut spent = Spent::default();
-        let mut repeats = Repeats::default();
-        for step in 1..=self.options.max_steps.get() {
-            self.check_budgets(&spent)?;
-            let completion = self.complete(step)?;
-            self.count(&mut spent, completion.usage);
-            let (verdict, message) = self.judge_and_log(completion)?;
-            if verdict == Verdict::Answer {
-                return Ok(Answer { text: message.as_text().trim_end().to_owned(), steps: step });
-            }
-            for call in &message.tool_calls {
-                self.execute(step, call, &mut repeats)?;
-            }
+        let result = self.take_steps(&mut spent);
+        if let Err(Error::MaxSteps { .. } | Error::Deadline) = result
+            && !self.options.deadline.has_passed()
+            && self.check_tokens(&spent).is_ok()
+        {
+            self.sum_up();
         }
-        Err(Error::MaxSteps { max_steps: self.options.max_steps.get() })
+        result
     }
 
     /// Adds the prompt, unless it is already waiting there: a run that ended before the model said
@@ -151,10 +140,35 @@ impl Agent<'_> {
         Ok(())
     }
 
-    fn check_budgets(&self, spent: &Spent) -> Result<(), Error> {
-        if self.options.deadline.has_passed() {
-            return Err(Error::Deadline);
+    fn take_steps(&mut self, spent: &mut Spent) -> Result<Answer, Error> {
+        let mut repeats = Repeats::default();
+        let mut attempt = 0;
+        for step in 1..=self.options.max_steps.get() {
+            if self.options.work_until.has_passed() {
+                return Err(Error::Deadline);
+            }
+            self.check_tokens(spent)?;
+            let completion = self.complete(step)?;
+            let budget = self.options.max_total_tokens.is_some();
+            for warning in spent.add(completion.usage, budget) {
+                self.warn(&warning);
+            }
+            let (verdict, message) = self.judge_and_log(completion)?;
+            if verdict == Verdict::Answer {
+                attempt += 1;
+                if self.verify(attempt)? {
+                    let text = message.as_text().trim_end().to_owned();
+                    return Ok(Answer { text, steps: step });
+                }
+            }
+            for call in &message.tool_calls {
+                self.execute(step, call, &mut repeats)?;
+            }
         }
+        Err(Error::MaxSteps { max_steps: self.options.max_steps.get() })
+    }
+
+    fn check_tokens(&self, spent: &Spent) -> Result<(), Error> {
         match self.options.max_total_tokens {
             Some(limit) if spent.total >= limit.get() => {
                 Err(Error::MaxTokensTotal { spent: spent.total, limit: limit.get() })
@@ -165,17 +179,7 @@ impl Agent<'_> {
 
     fn complete(&mut self, step: u32) -> Result<Completion, Error> {
         (self.observe)(Event::StepStarted { step });
-        let observe = RefCell::new(&mut *self.observe);
-        let notify = |notice: &Notice<'_>| (observe.borrow_mut())(Event::Notice(notice));
-        let completion = self.provider.complete(&CompletionRequest {
-            model: self.options.model,
-            system_prompt: self.options.system_prompt,
-            messages: self.session.messages(),
-            tools: self.executor.definitions(),
-            max_tokens: self.options.max_tokens,
-            deadline: self.options.deadline,
-            notify: Notify(&notify),
-        })?;
+        let completion = self.request(None)?;
         (self.observe)(Event::Completed {
             step,
             finish_reason: &completion.finish_reason,
@@ -184,59 +188,45 @@ impl Agent<'_> {
         Ok(completion)
     }
 
-    /// Adds a completion to what is spent, and says what its numbers give away.
-    fn count(&mut self, spent: &mut Spent, usage: Usage) {
-        if let (Some(before), Some(now)) = (spent.last_prompt, usage.prompt_tokens)
-            && now < before
-        {
-            self.warn(&format!(
-                "the endpoint counted {before} prompt tokens and now {now}, although the \
-                 conversation grew: it seems to cut the prompt silently; raise its context size \
-                 (Ollama: num_ctx)"
-            ));
-        }
-        let unknown = usage.prompt_tokens.is_none() || usage.completion_tokens.is_none();
-        if unknown && self.options.max_total_tokens.is_some() && !spent.unknown {
-            self.warn(
-                "the endpoint does not report all of its tokens; --max-total-tokens counts only \
-                 those that it reports",
-            );
-        }
-        spent.unknown |= unknown;
-        spent.last_prompt = usage.prompt_tokens.or(spent.last_prompt);
-        for tokens in [usage.prompt_tokens, usage.completion_tokens].into_iter().flatten() {
-            spent.total = spent.total.saturating_add(tokens);
-        }
+    fn request(&mut self, closing: Option<&Message>) -> Result<Completion, Error> {
+        let observe = RefCell::new(&mut *self.observe);
+        let notify = |notice: &Notice<'_>| (observe.borrow_mut())(Event::Notice(notice));
+        let completion = self.provider.complete(&CompletionRequest {
+            model: self.options.model,
+            system_prompt: self.options.system_prompt,
+            messages: self.session.messages(),
+            closing,
+            tools: self.executor.definitions(),
+            max_tokens: self.options.max_tokens,
+            deadline: self.options.deadline,
+            notify: Notify(&notify),
+        })?;
+        Ok(completion)
     }
 
     /// Returns the message as it was logged, with the ids that its results are to carry.
     fn judge_and_log(
         &mut self,
-        completion: Completion,
+        mut completion: Completion,
     ) -> Result<(Verdict, AssistantMessage), Error> {
-        let tools = self.executor.definitions();
-        let judged =
-            verdict::judge(&completion, self.options.max_tokens, tools, &self.options.accept);
-        let mut message = completion.message;
+        let judged = self.judge(&completion);
         if judged.is_ok() {
-            verdict::make_ids_unique(&mut message, self.session.messages().len());
+            verdict::make_ids_unique(&mut completion.message, self.session.messages().len());
         }
-        self.session.append(Record {
-            message: Message::Assistant(message.clone()),
-            finish_reason: completion.finish_reason.word().map(str::to_owned),
-            usage: completion.usage,
-            model: completion.model,
-            refused: judged.as_ref().err().map(verdict::Refusal::outcome),
-        })?;
+        let message = completion.message.clone();
+        let refused = judged.as_ref().err().map(verdict::Refusal::outcome);
+        self.session.append(Record { refused, ..record(completion) })?;
         Ok((judged?, message))
     }
 
     fn execute(&mut self, step: u32, call: &ToolCall, repeats: &mut Repeats) -> Result<(), Error> {
-        if self.options.deadline.has_passed() {
-            return Err(Error::Deadline);
+        if self.options.work_until.has_passed() {
+            // Without a result the conversation could not go on.
+            self.session.append(Message::tool_result(call, NOT_RUN).into())?;
+            return Ok(());
         }
         (self.observe)(Event::ToolStarted { step, call });
-        let output = self.executor.execute(call, self.options.deadline);
+        let output = self.executor.execute(call, self.options.work_until);
         (self.observe)(Event::ToolEnded { step, call, output: &output });
         for told in self.executor.take_instructions() {
             match told {
@@ -252,39 +242,71 @@ impl Agent<'_> {
         Ok(())
     }
 
+    /// Whether the answer counts. The model is told why it does not.
+    fn verify(&mut self, attempt: u32) -> Result<bool, Error> {
+        let Some(verify) = &mut self.verify else { return Ok(true) };
+        let attempts = verify.attempts.get();
+        (self.observe)(Event::VerifyStarted { attempt, attempts });
+        let verified = (verify.run)(self.options.work_until);
+        (self.observe)(Event::VerifyEnded { attempt, attempts, verified: &verified });
+        if verified.passed {
+            return Ok(true);
+        }
+        let told = format!(
+            "The answer does not count yet: `{}` did not pass (attempt {attempt} of {attempts}). \
+             Mend what it found. It printed:\n{}",
+            verify.command, verified.output.text
+        );
+        self.session.append(Message::user(told).into())?;
+        if self.options.work_until.has_passed() {
+            return Err(Error::Deadline);
+        }
+        if attempt >= attempts {
+            let command = verify.command.to_owned();
+            let summary = verified.output.summary;
+            return Err(Error::VerifyFailed { command, attempts, summary });
+        }
+        Ok(false)
+    }
+
+    /// Asks what was done and what is left. Whatever goes wrong changes nothing: how the run ended
+    /// is settled, and the log gets the question only together with an answer.
+    fn sum_up(&mut self) {
+        (self.observe)(Event::SummingUp);
+        let question = Message::user(SUM_UP);
+        let Ok(completion) = self.request(Some(&question)) else { return };
+        let usage = completion.usage;
+        let summary = self.log_summary(question, completion);
+        (self.observe)(Event::SummedUp { summary: summary.as_deref(), usage });
+    }
+
+    fn log_summary(&mut self, question: Message, completion: Completion) -> Option<String> {
+        if self.judge(&completion).ok()? != Verdict::Answer {
+            return None;
+        }
+        let summary = completion.message.as_text().trim_end().to_owned();
+        self.session.append(question.into()).ok()?;
+        self.session.append(record(completion)).ok()?;
+        Some(summary)
+    }
+
+    fn judge(&self, completion: &Completion) -> Result<Verdict, verdict::Refusal> {
+        let RunOptions { max_tokens, accept, .. } = &self.options;
+        verdict::judge(completion, *max_tokens, self.executor.definitions(), accept)
+    }
+
     fn warn(&mut self, warning: &str) {
         (self.observe)(Event::Warning(warning));
     }
 }
 
-/// What the run has used so far.
-#[derive(Default)]
-struct Spent {
-    total: u64,
-    last_prompt: Option<u64>,
-    /// Some completion came without its numbers.
-    unknown: bool,
-}
-
-/// The last call with its result, and how many times running it has been made.
-#[derive(Default)]
-struct Repeats {
-    last: Option<(String, String, String)>,
-    times: u32,
-}
-
-impl Repeats {
-    fn count(&mut self, call: &ToolCall, result: &str) -> u32 {
-        let same = self.last.as_ref().is_some_and(|(name, arguments, earlier)| {
-            *name == call.name && *arguments == call.arguments && earlier == result
-        });
-        if same {
-            self.times += 1;
-        } else {
-            self.last = Some((call.name.clone(), call.arguments.clone(), result.to_owned()));
-            self.times = 1;
-        }
-        self.times
+fn record(completion: Completion) -> Record {
+    Record {
+        message: Message::Assistant(completion.message),
+        finish_reason: completion.finish_reason.word().map(str::to_owned),
+        usage: completion.usage,
+        model: completion.model,
+        refused: None,
     }
 }
 
@@ -292,7 +314,7 @@ impl Repeats {
 mod tests {
     use super::*;
     use crate::message::Content;
-    use crate::provider::{ProviderError, ToolDefinition};
+    use crate::provider::{FinishReason, ProviderError, ToolDefinition, Usage};
     use crate::verdict::{Refusal, Truncation};
 
     /// Serves completions in order and keeps what it was sent.
@@ -300,6 +322,7 @@ mod tests {
     struct Script {
         completions: Vec<Completion>,
         seen: Vec<Vec<Message>>,
+        closed: Vec<bool>,
     }
 
     impl Provider for Script {
@@ -307,7 +330,8 @@ mod tests {
             &mut self,
             request: &CompletionRequest<'_>,
         ) -> Result<Completion, ProviderError> {
-            self.seen.push(request.messages.to_vec());
+            self.seen.push(request.messages.iter().chain(request.closing).cloned().collect());
+            self.closed.push(request.closing.is_some());
             if self.completions.is_empty() {
                 return Err(ProviderError::Replay { detail: "the script is over".to_owned() });
             }
@@ -360,34 +384,51 @@ mod tests {
             max_tokens: None,
             max_total_tokens: None,
             deadline: Deadline::NONE,
+            work_until: Deadline::NONE,
             accept: Accept::default(),
         }
+    }
+
+    fn output(text: &str, summary: &str) -> Output {
+        Output { text: text.to_owned(), summary: summary.to_owned() }
     }
 
     struct Ran {
         result: Result<Answer, Error>,
         executed: Vec<String>,
         seen: Vec<Vec<Message>>,
+        /// Whether that request was one for a summary.
+        closed: Vec<bool>,
         warnings: Vec<String>,
+        summaries: Vec<Option<String>>,
         conversation: Vec<Message>,
     }
 
-    fn run_with(completions: Vec<Completion>, set: impl FnOnce(&mut RunOptions<'_>)) -> Ran {
+    fn run_verified(
+        completions: Vec<Completion>,
+        set: impl FnOnce(&mut RunOptions<'_>),
+        verify: Option<(u32, &mut dyn FnMut(Deadline) -> Verified)>,
+    ) -> Ran {
         let mut provider = Script { completions, ..Script::default() };
         let mut executor = Echo::default();
         let mut session = Session::ephemeral();
-        let mut warnings = Vec::new();
+        let (mut warnings, mut summaries) = (Vec::new(), Vec::new());
         let mut options = options();
         set(&mut options);
         let result = Agent {
             provider: &mut provider,
             executor: &mut executor,
             session: &mut session,
+            verify: verify.map(|(attempts, run)| Verify {
+                command: "make test",
+                attempts: NonZeroU32::new(attempts).unwrap(),
+                run,
+            }),
             options,
-            observe: &mut |event| {
-                if let Event::Warning(warning) = event {
-                    warnings.push(warning.to_owned());
-                }
+            observe: &mut |event| match event {
+                Event::Warning(warning) => warnings.push(warning.to_owned()),
+                Event::SummedUp { summary, .. } => summaries.push(summary.map(str::to_owned)),
+                _ => {}
             },
         }
         .run("go");
@@ -395,9 +436,15 @@ mod tests {
             result,
             executed: executor.executed,
             seen: provider.seen,
+            closed: provider.closed,
             warnings,
+            summaries,
             conversation: session.messages().to_vec(),
         }
+    }
+
+    fn run_with(completions: Vec<Completion>, set: impl FnOnce(&mut RunOptions<'_>)) -> Ran {
+        run_verified(completions, set, None)
     }
 
     fn run(completions: Vec<Completion>) -> Ran {
@@ -453,10 +500,72 @@ mod tests {
     #[test]
     fn the_last_step_may_not_end_in_calls() {
         let two = NonZeroU32::MIN.saturating_add(1);
-        let script = vec![call("a", "1"), call("b", "2"), answer("too late")];
+        let script = vec![call("a", "1"), call("b", "2"), answer("Half is done.\n")];
         let ran = run_with(script, |options| options.max_steps = two);
         assert!(matches!(ran.result, Err(Error::MaxSteps { max_steps: 2 })));
         assert_eq!(ran.executed, ["a", "b"]);
+        assert_eq!(ran.closed, [false, false, true]);
+        assert_eq!(ran.summaries, [Some("Half is done.".to_owned())]);
+        assert_eq!(ran.seen[2][5], Message::user(SUM_UP));
+        let logged = [Message::user(SUM_UP), Message::Assistant(answer("Half is done.\n").message)];
+        assert_eq!(ran.conversation[5..], logged);
+    }
+
+    #[test]
+    fn a_summary_that_fails_changes_nothing() {
+        let cut = says("length", AssistantMessage::text("Half is"));
+        for last in [vec![], vec![cut], vec![call("b", "2")], vec![answer(" \n")]] {
+            let mut script = vec![call("a", "1")];
+            script.extend(last);
+            let ran = run_with(script, |options| options.max_steps = NonZeroU32::MIN);
+            assert!(matches!(ran.result, Err(Error::MaxSteps { max_steps: 1 })));
+            assert!(ran.summaries.iter().all(Option::is_none));
+            assert_eq!((ran.executed.len(), ran.conversation.len()), (1, 3));
+        }
+    }
+
+    #[test]
+    fn no_summary_is_asked_for_once_the_tokens_are_spent() {
+        let ran = run_with(vec![costing(100, call("a", "1"))], |options| {
+            options.max_steps = NonZeroU32::MIN;
+            options.max_total_tokens = NonZeroU64::new(100);
+        });
+        assert!(matches!(ran.result, Err(Error::MaxSteps { .. })));
+        assert_eq!(ran.closed, [false]);
+    }
+
+    /// Verifies with these results, one after the other; the last one stands for all that follow.
+    fn verifying(results: &[bool], attempts: u32, completions: Vec<Completion>) -> Ran {
+        let mut results = results.iter().copied();
+        let mut last = false;
+        let mut run = |_: Deadline| {
+            last = results.next().unwrap_or(last);
+            Verified { passed: last, output: output("1 failed", "exit 1") }
+        };
+        run_verified(completions, |_| {}, Some((attempts, &mut run)))
+    }
+
+    #[test]
+    fn an_answer_counts_once_it_passes() {
+        let ran = verifying(&[true], 1, vec![answer("fine")]);
+        assert_eq!(ran.result.unwrap().text, "fine");
+        assert_eq!(ran.conversation.len(), 2);
+        let script = vec![answer("fine"), call("a", "1"), answer("now it is")];
+        let ran = verifying(&[false, true], 2, script);
+        assert_eq!(ran.result.unwrap(), Answer { text: "now it is".to_owned(), steps: 3 });
+        let told = "The answer does not count yet: `make test` did not pass (attempt 1 of 2). \
+                    Mend what it found. It printed:\n1 failed";
+        assert_eq!(ran.seen[1][2], Message::user(told));
+    }
+
+    #[test]
+    fn an_answer_that_never_passes_is_none() {
+        let ran = verifying(&[false], 2, vec![answer("fine"), answer("fine"), answer("fine")]);
+        let Err(Error::VerifyFailed { attempts: 2, summary, .. }) = ran.result else {
+            panic!("{:?}", ran.result)
+        };
+        assert_eq!((summary.as_str(), ran.seen.len()), ("exit 1", 2));
+        assert_eq!(ran.conversation.len(), 5);
     }
 
     #[test]
@@ -499,9 +608,20 @@ mod tests {
     #[test]
     fn a_deadline_that_has_passed_sends_nothing() {
         let passed = Deadline::after(Some(std::time::Duration::ZERO));
-        let ran = run_with(vec![answer("ok")], |options| options.deadline = passed);
+        let ran = run_with(vec![answer("ok")], |options| {
+            (options.deadline, options.work_until) = (passed, passed);
+        });
         assert!(matches!(ran.result, Err(Error::Deadline)));
         assert!(ran.seen.is_empty());
+    }
+
+    #[test]
+    fn what_is_left_for_the_summary_is_used_for_nothing_else() {
+        let passed = Deadline::after(Some(std::time::Duration::ZERO));
+        let ran = run_with(vec![answer("Nothing.")], |options| options.work_until = passed);
+        assert!(matches!(ran.result, Err(Error::Deadline)));
+        assert_eq!(ran.closed, [true]);
+        assert_eq!(ran.summaries, [Some("Nothing.".to_owned())]);
     }
 
     /// Takes as long as the run may.
@@ -525,18 +645,22 @@ mod tests {
         let calls = vec![ToolCall::new("a", "shell", "1"), ToolCall::new("b", "shell", "2")];
         let completions = vec![says("stop", AssistantMessage::calls(calls))];
         let mut session = Session::ephemeral();
+        let end = Deadline::after(Some(std::time::Duration::from_millis(100)));
         let mut agent = Agent {
             provider: &mut Script { completions, ..Script::default() },
             executor: &mut Slow,
             session: &mut session,
-            options: RunOptions {
-                deadline: Deadline::after(Some(std::time::Duration::from_millis(100))),
-                ..options()
-            },
+            verify: None,
+            options: RunOptions { deadline: end, work_until: end, ..options() },
             observe: &mut |_| {},
         };
         assert!(matches!(agent.run("go"), Err(Error::Deadline)));
-        assert_eq!(session.messages().len(), 3);
+        // Every call has its result, so that the conversation can go on.
+        let results = session.messages()[2..].iter().map(|message| match message {
+            Message::Tool(result) => result.content.as_str(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(results.collect::<Vec<_>>(), ["a", NOT_RUN]);
     }
 
     #[test]
@@ -548,6 +672,7 @@ mod tests {
                 provider: &mut Script::default(),
                 executor: &mut Echo::default(),
                 session: &mut session,
+                verify: None,
                 options: options(),
                 observe: &mut |_| {},
             };

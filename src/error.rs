@@ -5,7 +5,11 @@ use std::fmt;
 use crate::outcome::Outcome;
 use crate::provider::ProviderError;
 use crate::session::SessionError;
+use crate::text::one_line;
 use crate::verdict::Refusal;
+
+/// Bytes of a command in a message.
+const COMMAND_MAX: usize = 200;
 
 /// Why a run ended without an answer.
 ///
@@ -39,6 +43,15 @@ pub enum Error {
         /// How often.
         times: u32,
     },
+    /// No answer passed its verification.
+    VerifyFailed {
+        /// What was run.
+        command: String,
+        /// How many answers there were.
+        attempts: u32,
+        /// How it ended the last time.
+        summary: String,
+    },
     /// The run's time is over.
     Deadline,
 }
@@ -53,6 +66,7 @@ impl Error {
             Error::MaxSteps { .. } => Outcome::MaxSteps,
             Error::MaxTokensTotal { .. } => Outcome::MaxTokensTotal,
             Error::Stuck { .. } => Outcome::Stuck,
+            Error::VerifyFailed { .. } => Outcome::VerifyFailed,
             Error::Deadline => Outcome::Deadline,
         }
     }
@@ -70,6 +84,9 @@ impl Error {
                 "raise --max-total-tokens; a run with --session can be resumed".to_owned()
             }
             Error::Stuck { .. } => "change the prompt or the model".to_owned(),
+            Error::VerifyFailed { .. } => {
+                "see what the command finds; a run with --session can be resumed".to_owned()
+            }
             Error::Deadline => "raise --timeout; a run with --session can be resumed".to_owned(),
         }
     }
@@ -87,6 +104,10 @@ impl fmt::Display for Error {
             }
             Error::Stuck { tool, times } => {
                 write!(f, "the same call of {tool} had the same result {times} times running")
+            }
+            Error::VerifyFailed { command, attempts, summary } => {
+                let command = one_line(command, COMMAND_MAX);
+                write!(f, "`{command}` did not pass after {attempts} answers, at last: {summary}")
             }
             Error::Deadline => f.write_str("the run's time is over"),
         }

@@ -33,13 +33,15 @@
 //! # }
 //! # let options = RunOptions {
 //! #     model: "parrot", system_prompt: "", max_steps: NonZeroU32::MIN, max_tokens: None,
-//! #     max_total_tokens: None, deadline: Deadline::NONE, accept: Accept::default(),
+//! #     max_total_tokens: None, deadline: Deadline::NONE,
+//! #     work_until: Deadline::NONE, accept: Accept::default(),
 //! # };
 //!
 //! let mut agent = Agent {
 //!     provider: &mut Parrot,
 //!     executor: &mut NoTools,
 //!     session: &mut Session::ephemeral(),
+//!     verify: None,
 //!     options,
 //!     observe: &mut |_event| {},
 //! };

@@ -245,8 +245,13 @@ impl Provider for OpenAi {
         loop {
             let body = wire::request_body(request, &self.settings.form, &self.settings.mask);
             let attempt = || self.attempt(&body, request.deadline);
-            let result =
-                retry::run(self.settings.max_retries, request.deadline, request.notify, attempt);
+            let result = match request.closing {
+                Some(_) => attempt(),
+                None => {
+                    let retries = self.settings.max_retries;
+                    retry::run(retries, request.deadline, request.notify, attempt)
+                }
+            };
             let error = match result {
                 Ok(completion) => return Ok(completion),
                 Err(error) => error,

@@ -41,6 +41,8 @@ pub enum Outcome {
     SessionLocked = 31,
     /// The session's log can't be written.
     SessionWrite = 32,
+    /// No answer passed its verification.
+    VerifyFailed = 40,
     /// The endpoint is not to be had now; the same run may well succeed later.
     Transient = 75,
     /// The time that was allowed is over.
@@ -95,6 +97,7 @@ impl Outcome {
             "session_write",
             "a record could not be written; the file ends in a whole record",
         ),
+        (Outcome::VerifyFailed, "verify_failed", "the command of --verify did not pass"),
         (
             Outcome::Transient,
             "transient",
@@ -155,6 +158,7 @@ mod tests {
                 (30, "session_damaged"),
                 (31, "session_locked"),
                 (32, "session_write"),
+                (40, "verify_failed"),
                 (75, "transient"),
                 (124, "deadline"),
                 (129, "hangup"),

@@ -35,6 +35,9 @@ pub struct CompletionRequest<'a> {
     pub system_prompt: &'a str,
     /// The conversation so far.
     pub messages: &'a [Message],
+    /// A last message behind the conversation, to which the model is to answer in words and call no
+    /// tool. Such a request is not worth sending again when it fails.
+    pub closing: Option<&'a Message>,
     /// The tools that are offered, the same in every request of a run.
     pub tools: &'a [ToolDefinition],
     /// The most tokens that the completion may have; none leaves it to the endpoint.

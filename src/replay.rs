@@ -74,6 +74,7 @@ mod tests {
         model: "m",
         system_prompt: "",
         messages: &[],
+        closing: None,
         tools: &[],
         max_tokens: None,
         deadline: Deadline::NONE,

@@ -83,6 +83,7 @@ pub(super) fn run(
         provider: provider.as_mut(),
         executor: &mut toolbox,
         session: &mut session,
+        verify: None,
         options: RunOptions {
             model: &options.model,
             system_prompt: &system_prompt.text,
@@ -90,6 +91,7 @@ pub(super) fn run(
             max_tokens: options.max_tokens,
             max_total_tokens: options.max_total_tokens,
             deadline,
+            work_until: Deadline::after(options.timeout.map(|timeout| timeout - timeout / 10)),
             accept: options.accept.clone(),
         },
         observe: &mut |event| reporter.observe(&event),

@@ -111,6 +111,13 @@ impl<'a> Reporter<'a> {
                 let line = format!("{}: {summary} ({seconds:.1} s)", self.call(*step, call));
                 self.say(Verbosity::Normal, &line);
             }
+            Event::SummingUp => self.say(Verbosity::Verbose, "asking the model to sum up"),
+            Event::SummedUp { summary, .. } => {
+                if let Some(summary) = summary {
+                    self.say(Verbosity::Normal, &format!("summary: {summary}"));
+                }
+            }
+            Event::VerifyStarted { .. } | Event::VerifyEnded { .. } => {}
             Event::Instructions(file) => self.instructions(file),
             Event::Notice(notice) => self.notice(notice),
             Event::Warning(text) => self.warning(text),

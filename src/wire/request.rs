@@ -89,6 +89,9 @@ impl ExtraBody {
 const RESERVED: &[&str] =
     &["messages", "tools", "stream", "model", "n", "max_tokens", "max_completion_tokens"];
 
+/// Says whether the model may call a tool.
+const TOOL_CHOICE: &str = "tool_choice";
+
 /// Where endpoints put the reasoning of a message.
 const REASONING: &[&str] = &["reasoning", "reasoning_content", "reasoning_details"];
 
@@ -114,9 +117,14 @@ impl Serialize for Body<'_> {
         if let Some(max_tokens) = request.max_tokens {
             map.serialize_entry(limit, &max_tokens)?;
         }
-        extra.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+        let closing = request.closing.is_some();
+        let mut extra = extra.iter().filter(|(name, _)| !(closing && *name == TOOL_CHOICE));
+        extra.try_for_each(|(name, value)| map.serialize_entry(name, value))?;
         map.serialize_entry("tools", &Tools(request.tools))?;
         map.serialize_entry("messages", &Messages(self))?;
+        if closing {
+            map.serialize_entry(TOOL_CHOICE, "none")?;
+        }
         map.end()
     }
 }
@@ -161,7 +169,7 @@ impl Serialize for Messages<'_> {
         if !request.system_prompt.is_empty() {
             seq.serialize_element(&Message::system(request.system_prompt))?;
         }
-        for message in request.messages {
+        for message in request.messages.iter().chain(request.closing) {
             seq.serialize_element(sendable(message, form.omit_reasoning).as_ref())?;
         }
         seq.end()
@@ -214,6 +222,15 @@ mod tests {
     }
 
     fn body_in(form: &RequestForm, messages: &[Message], mask: &Mask) -> String {
+        body_of(form, messages, None, mask)
+    }
+
+    fn body_of(
+        form: &RequestForm,
+        messages: &[Message],
+        closing: Option<&Message>,
+        mask: &Mask,
+    ) -> String {
         let raw = RawValue::from_string("{\"type\":\"object\"}".to_owned()).unwrap();
         let tools = [ToolDefinition {
             name: "shell",
@@ -224,6 +241,7 @@ mod tests {
             model: "m",
             system_prompt: "Be brief.",
             messages,
+            closing,
             tools: &tools,
             max_tokens: NonZeroU64::new(64),
             deadline: Deadline::NONE,
@@ -245,6 +263,22 @@ mod tests {
                 r#"{"role":"user","content":"hi"}]}"#
             )
         );
+    }
+
+    #[test]
+    fn a_closing_message_comes_last_and_allows_no_tool() {
+        let form = RequestForm {
+            extra_body: extra_body(r#"{"tool_choice":"required","seed":1}"#),
+            ..RequestForm::default()
+        };
+        let (hi, mask) = (Message::user("hi"), Mask::default());
+        let before = body_of(&form, std::slice::from_ref(&hi), None, &mask);
+        assert!(before.contains(r#""tool_choice":"required""#), "{before}");
+        let last = body_of(&form, &[hi], Some(&Message::user("Sum up.")), &mask);
+        let end = r#",{"role":"user","content":"Sum up."}],"tool_choice":"none"}"#;
+        let start = last.strip_suffix(end).unwrap();
+        let before = before.replace(r#""tool_choice":"required","#, "");
+        assert_eq!(before.strip_suffix("]}").unwrap(), start);
     }
 
     /// What stands before the tools.

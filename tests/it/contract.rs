@@ -320,7 +320,7 @@ fn the_steps_the_tokens_and_the_time_of_a_run_are_limited() {
     let call = |id: &str| {
         Reply::tool_call(id, "shell", &json!({"command": format!("echo {id}")}).to_string())
     };
-    let two = vec![call("a"), call("b")];
+    let two = vec![call("a"), call("b"), Reply::answer("A summary is no answer.")];
     check(two, &["--max-steps", "2"], 20, "max_steps", "--max-steps");
     let flags = ["--max-total-tokens", "15"];
     check(vec![call("a")], &flags, 21, "max_tokens_total", "--max-total-tokens");
@@ -330,6 +330,24 @@ fn the_steps_the_tokens_and_the_time_of_a_run_are_limited() {
     check(late, &["--timeout", "1"], 124, "deadline", "--timeout");
     let same = (0..8).map(|n| Reply::tool_call(&n.to_string(), "shell", r#"{"command":"true"}"#));
     check(same.collect(), &[], 22, "stuck", "8 times");
+}
+
+#[test]
+fn the_last_request_of_a_run_without_an_answer_asks_for_a_summary() {
+    let dir = Dir::new("summary");
+    let call = Reply::tool_call("a", "shell", r#"{"command":"echo half"}"#);
+    let endpoint = Endpoint::start(vec![call, Reply::answer("Half is done.")]);
+    let ran = uncut(&dir, &endpoint).args(["--max-steps", "1", "--session", "s.jsonl", "go"]).run();
+    assert_fails(&ran, 20, "max_steps", "--max-steps");
+    assert!(ran.stderr.contains("uncut: summary: Half is done.\n"), "{ran:?}");
+    let requests = endpoint.finish();
+    let shared = requests[0].raw.strip_suffix(b"]}").unwrap();
+    assert!(requests[1].raw.starts_with(shared));
+    assert_eq!(requests[1].body["tool_choice"], "none");
+    assert_eq!(requests[1].body["tools"], requests[0].body["tools"]);
+    let session = dir.read("s.jsonl");
+    assert!(session.lines().last().unwrap().contains("Half is done."), "{session}");
+    assert_eq!(session.lines().count(), 5, "{session}");
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn complete(
         model: "m",
         system_prompt: "Be brief.",
         messages,
+        closing: None,
         tools: &tools,
         max_tokens: None,
         deadline,
