@@ -17,6 +17,7 @@ mod limits;
 mod lookup;
 mod patience;
 mod plain;
+mod progress;
 mod proxied;
 mod tls;
 
@@ -42,6 +43,8 @@ use incoming::{Broken, Incoming, encoding, is_cut, retry_after, shown};
 use limits::{CONNECT_TIMEOUT, Limits};
 use lookup::Lookup;
 use patience::Patience;
+pub use progress::Progress;
+use progress::Track;
 use proxied::Via;
 pub use tls::Roots;
 use tls::Tls;
@@ -91,6 +94,7 @@ pub struct OpenAi {
     uri: Uri,
     authorization: Option<HeaderValue>,
     patience: Patience,
+    track: Track,
 }
 
 impl OpenAi {
@@ -116,9 +120,12 @@ impl OpenAi {
         let authorization = authorization.map(sensitive).transpose()?;
         let patience = Patience::default();
         let tls = Tls::new(&settings.roots)?;
-        let connect = Connect::new(settings.endpoint.clone(), via, tls, patience.clone());
-        let lookup = Lookup { proxy };
-        Ok(OpenAi { agent: agent(connect, lookup), uri, authorization, settings, patience })
+        let track = Track::default();
+        let lookup = Lookup { proxy, track: track.clone() };
+        let endpoint = settings.endpoint.clone();
+        let connect = Connect { endpoint, proxy: via, tls, patience: patience.clone(), track };
+        let track = lookup.track.clone();
+        Ok(OpenAi { agent: agent(connect, lookup), uri, authorization, settings, patience, track })
     }
 
     /// Everything that is masked: what the settings say, the key, and what the URLs hold.
@@ -126,10 +133,16 @@ impl OpenAi {
         &self.settings.mask
     }
 
+    /// How far the last request came.
+    pub fn progress(&self) -> Progress {
+        self.track.get()
+    }
+
     /// Sends the body once and reads what comes back.
     fn attempt(&self, body: &[u8], deadline: Deadline) -> Result<Completion, ProviderError> {
         let limits = Limits::new(&self.settings, deadline);
         self.patience.renew();
+        self.track.renew();
         let response = self
             .post(body, &limits)
             .map_err(|error| self.error(error, "no response from", &limits))?;
@@ -152,7 +165,10 @@ impl OpenAi {
             return Err(ProviderError::Response { detail, body: Vec::new() });
         }
         let received = match body.is_stream(&parts.headers) {
-            Ok(true) => body.read_stream(&self.patience),
+            Ok(true) => {
+                self.track.note(|progress| progress.streamed = true);
+                body.read_stream(&self.patience)
+            }
             Ok(false) => self.read_body(&mut body, &parts.headers),
             Err(error) => Err(Broken::Connection(error)),
         };

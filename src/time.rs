@@ -1,5 +1,8 @@
 //! Points in time: when the run must end, and what a record says about when it was made.
 
+use std::io;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The moment at which a run must have ended, or none.
@@ -33,6 +36,26 @@ impl Deadline {
             (remaining, limit) => remaining.or(limit),
         }
     }
+}
+
+/// What came of some work that may hang for ever, or nothing when it takes longer than `limit`. It is
+/// done by a thread, which is left behind then.
+///
+/// # Errors
+///
+/// There is no thread to be had.
+pub fn within<T: Send + 'static>(
+    limit: Option<Duration>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<Option<T>> {
+    let (sender, result) = mpsc::channel();
+    // Whoever asked may have gone on.
+    let work = move || drop(sender.send(work()));
+    thread::Builder::new().name("within".to_owned()).spawn(work)?;
+    Ok(match limit {
+        Some(limit) => result.recv_timeout(limit).ok(),
+        None => result.recv().ok(),
+    })
 }
 
 /// `time` in UTC as RFC 3339 has it, to the millisecond: `2026-11-30T12:00:00.000Z`.

@@ -18,35 +18,29 @@ use ureq::unversioned::transport::{
 use super::endpoint::Endpoint;
 use super::patience::{Patience, Patient};
 use super::plain::Plain;
+use super::progress::Track;
 use super::proxied::Via;
 use super::tls::Tls;
 
 /// Connects to one endpoint, whatever it is asked for.
 #[derive(Debug)]
 pub(super) struct Connect {
-    endpoint: Endpoint,
-    proxy: Option<Via>,
-    tls: Tls,
-    patience: Patience,
+    pub(super) endpoint: Endpoint,
+    pub(super) proxy: Option<Via>,
+    pub(super) tls: Tls,
+    pub(super) patience: Patience,
+    pub(super) track: Track,
 }
 
 impl Connect {
-    pub(super) fn new(
-        endpoint: Endpoint,
-        proxy: Option<Via>,
-        tls: Tls,
-        patience: Patience,
-    ) -> Connect {
-        Connect { endpoint, proxy, tls, patience }
-    }
-
     fn open(&self, attempt: &Attempt<'_>) -> Result<Box<dyn Transport>, ureq::Error> {
         let endpoint = self.endpoint.to_string();
         let (https, host, peer) = match &self.proxy {
             Some(proxy) => (proxy.https, proxy.host.as_str(), proxy.name.clone()),
             None => (self.endpoint.is_https(), self.endpoint.host(), endpoint.clone()),
         };
-        let stream = attempt.dial()?;
+        let (stream, address) = attempt.dial()?;
+        self.track.note(|progress| progress.connected = Some(address));
         let stream = match https {
             true => self.tls.wrap(stream, host, &peer, attempt)?,
             false => Box::new(Plain::new(stream, peer)),
@@ -69,6 +63,7 @@ impl Connector for Connect {
         _: Option<()>,
     ) -> Result<Option<Self::Out>, ureq::Error> {
         let stream = self.open(&Attempt { details, started: Instant::now() })?;
+        self.track.note(|progress| progress.tls = self.endpoint.is_https());
         Ok(Some(Box::new(Patient::new(stream, self.patience.clone()))))
     }
 }
@@ -110,7 +105,7 @@ impl Attempt<'_> {
 
     /// Tries one address after the other. Each may use half of the time that is left, and the last
     /// one all of it, so that one that does not answer leaves something for the others.
-    fn dial(&self) -> Result<Box<dyn Transport>, ureq::Error> {
+    fn dial(&self) -> Result<(Box<dyn Transport>, SocketAddr), ureq::Error> {
         let mut failures = Vec::new();
         let mut only_silence = true;
         for (index, address) in self.details.addrs.iter().enumerate() {
@@ -121,7 +116,7 @@ impl Attempt<'_> {
                 limit.after = Duration::Exact(left / 2);
             }
             match self.dial_one(*address, limit) {
-                Ok(Some(transport)) => return Ok(transport),
+                Ok(Some(transport)) => return Ok((transport, *address)),
                 Ok(None) => {}
                 Err(ureq::Error::Timeout(_)) => failures.push(failure(address, "no answer")),
                 Err(ureq::Error::Io(error)) => {

@@ -5,8 +5,6 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 
 use ureq::config::Config;
 use ureq::http::Uri;
@@ -14,12 +12,16 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 use ureq::unversioned::transport::time::Duration as Limit;
 
+use super::progress::Track;
+use crate::time::within;
+
 /// Looks hosts up as the system does, but knows `localhost` by itself: an empty container has no
 /// file that lists it, and some servers listen on one of its two addresses only. Where there is a
 /// proxy, that is looked up, and the endpoint is left to it.
 #[derive(Debug)]
 pub(super) struct Lookup {
     pub(super) proxy: Option<Uri>,
+    pub(super) track: Track,
 }
 
 /// As many addresses as are tried.
@@ -47,6 +49,7 @@ impl Resolver for Lookup {
             let found = ask_system(host, port, timeout)?;
             found.into_iter().take(ADDRESSES_MAX).for_each(|address| addresses.push(address));
         }
+        self.track.note(|progress| progress.addresses = addresses.to_vec());
         Ok(addresses)
     }
 }
@@ -56,24 +59,15 @@ fn ask_system(host: &str, port: u16, timeout: NextTimeout) -> Result<Vec<SocketA
         let text = format!("can't look up {host}: {error}");
         ureq::Error::Io(io::Error::new(error.kind(), text))
     };
-    let (sender, found) = mpsc::channel();
     let asked = host.to_owned();
-    thread::Builder::new()
-        .name("lookup".to_owned())
-        .spawn(move || {
-            let found = (asked.as_str(), port).to_socket_addrs();
-            // Whoever asked may have gone on.
-            let _ = sender.send(found.map(Iterator::collect::<Vec<_>>));
-        })
-        .map_err(failed)?;
-    let answer = match timeout.after {
-        Limit::Exact(after) => found.recv_timeout(after),
-        Limit::NotHappening => found.recv().map_err(RecvTimeoutError::from),
+    let ask = move || (asked.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+    let limit = match timeout.after {
+        Limit::Exact(after) => Some(after),
+        Limit::NotHappening => None,
     };
-    match answer {
-        Ok(Ok(found)) if found.is_empty() => Err(ureq::Error::HostNotFound),
-        Ok(found) => found.map_err(failed),
-        Err(RecvTimeoutError::Timeout) => Err(ureq::Error::Timeout(timeout.reason)),
-        Err(RecvTimeoutError::Disconnected) => Err(ureq::Error::HostNotFound),
+    match within(limit, ask).map_err(failed)? {
+        None => Err(ureq::Error::Timeout(timeout.reason)),
+        Some(Ok(found)) if found.is_empty() => Err(ureq::Error::HostNotFound),
+        Some(found) => found.map_err(failed),
     }
 }

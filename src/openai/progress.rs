@@ -1,0 +1,36 @@
+//! How far the last request came, for whoever wants to know what of an endpoint works.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How far a request came. Where there is a proxy, the addresses are those of the proxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// What the host was found to be.
+    pub addresses: Vec<SocketAddr>,
+    /// The one that a connection was made to.
+    pub connected: Option<SocketAddr>,
+    /// Whether TLS with the endpoint was agreed on.
+    pub tls: bool,
+    /// Whether the completion came as a stream.
+    pub streamed: bool,
+}
+
+/// Shared between a request and its connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Track(Arc<Mutex<Progress>>);
+
+impl Track {
+    pub(super) fn renew(&self) {
+        self.note(|progress| *progress = Progress::default());
+    }
+
+    pub(super) fn note(&self, note: impl FnOnce(&mut Progress)) {
+        note(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn get(&self) -> Progress {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
