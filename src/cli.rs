@@ -1,27 +1,39 @@
 //! The command line: arguments and environment in, an answer on stdout, an outcome out.
 //!
-//! The only module that prints. Stdout carries the answer (or the help) and nothing else; a run
-//! that failed leaves it empty. Stderr carries the report and is never needed: that it is closed or
-//! full changes nothing. Nothing here is global, so that a process can run any number of times.
+//! The only module that prints. Stdout carries the answer (or the help) and nothing else, and a run
+//! that failed leaves it empty; or it carries JSON, whose last line is the result, whatever the
+//! outcome. Stderr carries the report and is never needed: that it is closed or full changes nothing.
+//! Nothing here is global, so that a process can run any number of times.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::outcome::Outcome;
 use crate::secret::Mask;
+use assemble::Inputs;
+use failure::Failure;
 use parse::Request;
-use report::{Failure, Reporter};
+use report::Reporter;
 
 mod assemble;
 mod certificates;
+mod check;
+mod draft;
 mod duration;
+mod events;
+mod failure;
 mod flags;
 pub mod help;
 mod inputs;
+mod ledger;
+mod object;
 mod options;
 mod parse;
+mod providers;
+mod publish;
+mod pulse;
 mod report;
 mod show;
 mod values;
@@ -53,53 +65,25 @@ pub struct Invocation<'a> {
 pub fn run(invocation: Invocation<'_>) -> Outcome {
     let Invocation { args, env, directory, stdin, stdin_is_terminal, stdout, stderr, owns_process } =
         invocation;
-    let mut reporter = Reporter::new(stderr);
+    let mut reporter = Reporter::new(stdout, stderr);
     reporter.mask = Mask::new(parse::keys(&args, &env));
-    let result = match parse::parse(&args, &env) {
+    let mut inputs = Inputs { env: &env, directory, stdin, stdin_is_terminal, owns_process };
+    let ended = match parse::parse(&args, &env) {
         Ok(Request::Help) => Ok(Some(help::text())),
         Ok(Request::Version) => Ok(Some(concat!("uncut ", env!("CARGO_PKG_VERSION")).to_owned())),
         Ok(Request::Session(task)) => {
-            let start = inputs::Start(directory.as_deref());
-            assemble::session_task(&task, start, stdout, &mut reporter).map(|()| None)
+            assemble::session_task(&task, &inputs, &mut reporter).map(|()| None)
         }
-        Ok(Request::Run(options)) => {
-            let inputs =
-                assemble::Inputs { env: &env, directory, stdin, stdin_is_terminal, owns_process };
-            let answer = assemble::run(&options, inputs, &mut reporter);
-            answer.map(|answer| Some(reporter.mask.text(&answer).into_owned()))
-        }
+        Ok(Request::Check(options)) => check::run(*options, &inputs, &mut reporter).map(|()| None),
+        Ok(Request::Run(options)) => assemble::run(&options, &mut inputs, &mut reporter).map(Some),
         Err(error) => Err(Failure::from(error)),
     };
-    // A run that is being ended has no answer any more; one that has begun to print it may finish.
-    let gate = Arc::clone(&reporter.gate);
+    let gate = Arc::clone(&reporter.publisher.gate);
     let pass = gate.enter();
-    let outcome = match result.and_then(|text| text.map_or(Ok(()), |text| print(stdout, &text))) {
-        Ok(()) => {
-            reporter.succeeded();
-            Outcome::Ok
-        }
-        Err(failure) => {
-            reporter.failed(&failure);
-            failure.outcome
-        }
-    };
+    let outcome = reporter.conclude(ended);
     if owns_process {
         // The outcome is settled, and whoever would end the process now need not any more.
         std::mem::forget(pass);
     }
     outcome
-}
-
-/// Prints the one thing that goes to stdout, whole: an answer of which a part is missing is none.
-fn print(stdout: &mut dyn Write, text: &str) -> Result<(), Failure> {
-    let line = format!("{text}\n");
-    stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).map_err(unprinted)
-}
-
-fn unprinted(error: io::Error) -> Failure {
-    Failure {
-        outcome: Outcome::Internal,
-        what: format!("stdout can't be written: {error}"),
-        advice: Some("keep its reader alive and leave it room".to_owned()),
-    }
 }

@@ -35,6 +35,7 @@ mod os;
 #[cfg(unix)]
 mod signals;
 mod spill;
+mod standard;
 #[cfg(unix)]
 mod wait;
 
@@ -57,9 +58,10 @@ use self::spill::{Spill, Spills};
 pub use self::capture::Captured;
 pub use self::ending::{Ending, watch};
 pub use self::os::{
-    SHELL, adopt_orphans, end_process, shell_is_present, signal_name, survive_file_size_limit, tell,
+    SHELL, adopt_orphans, end_process, shell_is_present, signal_name, survive_file_size_limit,
 };
 pub use self::spill::Whole;
+pub use self::standard::{Standard, Stdout, tell};
 
 /// A command, and what surrounds it.
 #[derive(Clone, Copy)]

@@ -41,6 +41,16 @@ pub fn tail(text: &str, max: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(max))..]
 }
 
+/// At most `max` bytes of each end of `text`, and how many lie between them; none where the text is
+/// not much longer than that, and so not worth cutting.
+pub fn both_ends(text: &str, max: usize) -> Option<(&str, usize, &str)> {
+    if text.len() <= 2 * max + 100 {
+        return None;
+    }
+    let (start, end) = (head(text, max), tail(text, max));
+    Some((start, text.len() - start.len() - end.len(), end))
+}
+
 /// `text` on one line of at most about `max` bytes, safe to print.
 ///
 /// Runs of white space become one space, control characters are shown as `\u{1b}`, and what was

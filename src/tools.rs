@@ -31,6 +31,7 @@ use self::nested::Nested;
 use self::read::ReadFile;
 use self::write::WriteFile;
 
+pub(crate) use self::replace::Target;
 pub use self::shell::{Finished, Shell};
 
 /// Runs tool calls.

@@ -1,28 +1,26 @@
 //! Puts a run together from its options, and runs it.
 
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::certificates::{self, Certificates};
+use super::failure::Failure;
 use super::inputs::{self, Start};
-use super::options::{Completions, Named, Options, Origin, SessionTask, TaskKind, UsageError};
-use super::parse;
-use super::report::{Failure, Reporter};
-use super::{show, watch};
-use crate::agent::{Agent, RunOptions};
+use super::options::{Common, Named, Options, Origin, SessionTask, TaskKind, UsageError};
+use super::providers::{credentials, failure, provider};
+use super::publish::Publisher;
+use super::report::Reporter;
+use super::{ledger, show, watch};
+use crate::agent::{Agent, RunOptions, Verified, Verify};
 use crate::error::Error;
-use crate::openai::{Endpoint, OpenAi, Settings};
-use crate::process::Processes;
+use crate::file::directory_of;
+use crate::process::{self, Processes};
 use crate::prompt::{self, AgentsMd, SystemPrompt};
-use crate::provider::{Meaning, Provider, ProviderError, StatusError};
-use crate::proxy::Proxy;
-use crate::replay::Replay;
-use crate::secret::Secret;
+use crate::secret::{Mask, Secret};
 use crate::session::{Session, SessionError};
 use crate::time::Deadline;
-use crate::tools::{Shell, Toolbox};
+use crate::tools::{Finished, Output, Shell, Target, Toolbox};
 
 /// What a run may need beside its options.
 pub(super) struct Inputs<'a> {
@@ -31,6 +29,60 @@ pub(super) struct Inputs<'a> {
     pub(super) stdin: &'a mut dyn Read,
     pub(super) stdin_is_terminal: bool,
     pub(super) owns_process: bool,
+}
+
+impl Inputs<'_> {
+    pub(super) fn start(&self) -> Start<'_> {
+        Start(self.directory.as_deref())
+    }
+}
+
+/// What everything needs.
+pub(super) struct Begun<'a> {
+    pub(super) processes: Arc<Processes>,
+    pub(super) key: Option<Secret>,
+    /// Where the key came from.
+    pub(super) origin: Option<&'a Origin>,
+}
+
+/// Makes that ready, the ways that results take, and the watch for whatever may end the process.
+///
+/// # Errors
+///
+/// What of it can't be used.
+pub(super) fn begin<'a>(
+    common: &'a Common,
+    inputs: &Inputs<'_>,
+    reporter: &mut Reporter<'_>,
+) -> Result<Begun<'a>, Failure> {
+    reporter.verbosity = common.verbosity;
+    let file = common.output_file.as_ref().map(|file| output_file(file, inputs.start()));
+    let (file, problem) = match file.transpose() {
+        Ok(file) => (file, None),
+        Err(problem) => (None, Some(problem)),
+    };
+    reporter.publisher = Arc::new(Publisher::new(common.format, file));
+    problem.map_or(Ok(()), Err)?;
+    // Before anything is paid for.
+    reporter.find_stdout()?;
+    let processes = Arc::new(Processes::new().with_files(inputs.env));
+    if inputs.owns_process {
+        let publisher = Arc::clone(&reporter.publisher);
+        watch::start(Arc::clone(&processes), publisher, common)?;
+    }
+    let (key, origin) = inputs::key(&common.key, inputs.start())?.unzip();
+    reporter.mask.extend(key.clone());
+    Ok(Begun { processes, key, origin })
+}
+
+fn output_file(file: &Named, start: Start<'_>) -> Result<Target, UsageError> {
+    let path = start.resolve(&file.path);
+    let directory = directory_of(&path);
+    if !directory.is_dir() {
+        let problem = "is no directory that exists; make it first";
+        return Err(inputs::unusable(&file.origin, directory, problem));
+    }
+    Target::find(&path).map_err(|error| inputs::unusable(&file.origin, &path, error))
 }
 
 /// Runs, and returns the answer.
@@ -42,57 +94,62 @@ pub(super) struct Inputs<'a> {
 /// Why there is no answer.
 pub(super) fn run(
     options: &Options,
-    inputs: Inputs<'_>,
+    inputs: &mut Inputs<'_>,
     reporter: &mut Reporter<'_>,
 ) -> Result<String, Failure> {
-    let deadline = Deadline::after(options.timeout);
-    let processes = Arc::new(Processes::new().with_files(inputs.env));
-    if inputs.owns_process {
-        watch::start(Arc::clone(&processes), Arc::clone(&reporter.gate), options.timeout)?;
-    }
-    reporter.verbosity = options.verbosity;
+    let timeout = options.common.timeout;
+    let deadline = Deadline::after(timeout);
+    let work_until = Deadline::after(timeout.map(|timeout| timeout - timeout / 10));
+    let Begun { processes, key, origin } = begin(&options.common, inputs, reporter)?;
+    reporter.publisher.ledger().model = Some(options.model.clone());
     reporter.max_steps = options.max_steps.get();
     let start = Start(inputs.directory.as_deref());
-    let key = inputs::key(&options.key, start)?;
-    let (secret, origin) = key.unzip();
-    reporter.mask.extend(secret.clone());
     let directory = inputs::directory(start, &options.directory)?;
     let prompt = inputs::prompt(&options.prompt, start, inputs.stdin, inputs.stdin_is_terminal)?;
     let shell = Shell::new(
         &directory,
         inputs.env.iter().cloned(),
-        options.command_timeout,
+        options.settings.command_timeout,
         Arc::clone(&processes),
     );
     let system_prompt = system_prompt(options, start, &directory, shell.is_some())?;
     for file in &system_prompt.files {
         reporter.instructions(file);
     }
-    let mut provider = provider(options, start, inputs.env, secret, reporter)?;
+    let mut provider = provider(options, inputs, key, reporter)?;
+    let verifier = verifier(options, shell.as_ref(), &reporter.mask)?;
+    let mut verify = verifier
+        .as_ref()
+        .map(|(command, shell)| (*command, move |deadline| verified(command, shell, deadline)));
     let toolbox = Toolbox::new(&directory, shell, &reporter.mask);
     let mut session = session(options, start, reporter)?
         .with_mask(reporter.mask.clone())
-        .with_gate(Arc::clone(&reporter.gate));
+        .with_gate(Arc::clone(&reporter.publisher.gate));
     let mut toolbox = match options.agents_md {
         AgentsMd::Discover => {
             toolbox.with_instructions(&directory, system_prompt.left(), session.messages())
         }
         AgentsMd::Files(_) | AgentsMd::None => toolbox,
     };
+    reporter.started(options, &directory);
     let mut agent = Agent {
         provider: provider.as_mut(),
         executor: &mut toolbox,
         session: &mut session,
-        verify: None,
+        verify: verify.as_mut().map(|(command, run)| Verify {
+            command,
+            attempts: options.verify_attempts,
+            run,
+        }),
         options: RunOptions {
             model: &options.model,
             system_prompt: &system_prompt.text,
             max_steps: options.max_steps,
-            max_tokens: options.max_tokens,
-            max_total_tokens: options.max_total_tokens,
+            max_tokens: options.settings.max_tokens,
+            max_total_tokens: options.settings.max_total_tokens,
             deadline,
-            work_until: Deadline::after(options.timeout.map(|timeout| timeout - timeout / 10)),
-            accept: options.accept.clone(),
+            work_until,
+            accept: options.settings.accept.clone(),
         },
         observe: &mut |event| reporter.observe(&event),
     };
@@ -104,6 +161,32 @@ pub(super) fn run(
     }
 }
 
+/// What an answer has to pass, where it has to: the command, and what runs it.
+fn verifier<'a>(
+    options: &'a Options,
+    shell: Option<&Shell>,
+    mask: &Mask,
+) -> Result<Option<(&'a str, Shell)>, UsageError> {
+    match (options.settings.verify.as_deref(), shell) {
+        (None, _) => Ok(None),
+        (Some(command), Some(shell)) => Ok(Some((command, shell.clone().with_mask(mask.clone())))),
+        (Some(_), None) => {
+            let problem = format_args!("there is no shell ({}) to run it with", process::SHELL);
+            Err(UsageError::new("--verify", problem))
+        }
+    }
+}
+
+fn verified(command: &str, shell: &Shell, deadline: Deadline) -> Verified {
+    match shell.run(command, None, deadline) {
+        Ok(Finished { success, output }) => Verified { passed: success, output },
+        Err(problem) => {
+            let summary = format!("error: {problem}");
+            Verified { passed: false, output: Output { text: problem, summary } }
+        }
+    }
+}
+
 /// Does what is to be done with a session in place of a run.
 ///
 /// # Errors
@@ -111,18 +194,16 @@ pub(super) fn run(
 /// Why it could not be done, or not to the end.
 pub(super) fn session_task(
     task: &SessionTask,
-    start: Start<'_>,
-    stdout: &mut dyn Write,
+    inputs: &Inputs<'_>,
     reporter: &mut Reporter<'_>,
 ) -> Result<(), Failure> {
-    reporter.verbosity = task.verbosity;
-    let key = inputs::key(&task.key, start)?;
-    reporter.mask.extend(key.map(|(secret, _)| secret));
-    let path = start.resolve(&task.session.path);
+    begin(&task.common, inputs, reporter)?;
+    let Named { origin, path } = &task.session;
+    let path = inputs.start().resolve(path);
+    reporter.publisher.ledger().session = Some(ledger::shown(&path));
     match task.kind {
-        TaskKind::Repair => repair(&task.session.origin, &path, reporter).map(|_| ()),
-        TaskKind::Show => show::print(&path, stdout, reporter)
-            .map_err(|error| unusable(&task.session.origin, error))?,
+        TaskKind::Repair => repair(origin, &path, reporter).map(drop),
+        TaskKind::Show => show::print(&path, reporter).map_err(|error| unusable(origin, error))?,
     }
 }
 
@@ -131,8 +212,11 @@ fn session(
     start: Start<'_>,
     reporter: &mut Reporter<'_>,
 ) -> Result<Session, Failure> {
-    let Some(Named { origin, path }) = &options.session else { return Ok(Session::ephemeral()) };
+    let Some(Named { origin, path }) = &options.settings.session else {
+        return Ok(Session::ephemeral());
+    };
     let path = start.resolve(path);
+    reporter.publisher.ledger().session = Some(ledger::shown(&path));
     if options.repair_session {
         return repair(origin, &path, reporter);
     }
@@ -159,7 +243,7 @@ fn unusable(origin: &Origin, error: SessionError) -> Failure {
     }
 }
 
-fn system_prompt(
+pub(super) fn system_prompt(
     options: &Options,
     start: Start<'_>,
     directory: &Path,
@@ -171,7 +255,7 @@ fn system_prompt(
         }
         AgentsMd::Discover | AgentsMd::None => options.agents_md.clone(),
     };
-    let base = options.system_prompt_file.as_ref();
+    let base = options.settings.system_prompt_file.as_ref();
     let base_path = base.map(|file| start.resolve(&file.path));
     prompt::build(directory, &agents_md, base_path.as_deref(), shell).map_err(|error| {
         match (base, &agents_md) {
@@ -182,94 +266,4 @@ fn system_prompt(
             _ => UsageError::new("AGENTS.md", format_args!("{error} with --no-agents-md")),
         }
     })
-}
-
-fn provider(
-    options: &Options,
-    start: Start<'_>,
-    env: &[(OsString, OsString)],
-    key: Option<Secret>,
-    reporter: &mut Reporter<'_>,
-) -> Result<Box<dyn Provider>, UsageError> {
-    match &options.completions {
-        Completions::Replay(Named { origin, path }) => {
-            let path = start.resolve(path);
-            let replay = Replay::open(&path);
-            Ok(Box::new(replay.map_err(|error| inputs::unusable(origin, &path, error))?))
-        }
-        Completions::Endpoint(endpoint) => {
-            let proxy = proxy(env, endpoint)?;
-            let tls = endpoint.is_https() || proxy.as_ref().is_some_and(|proxy| proxy.https);
-            let Certificates { roots, warnings } = certificates(options, start, env, tls)?;
-            reporter.warnings(&warnings);
-            let settings = Settings {
-                endpoint: endpoint.clone(),
-                key,
-                idle_timeout: options.idle_timeout,
-                request_timeout: options.request_timeout,
-                max_retries: options.max_retries,
-                form: options.form.clone(),
-                headers: options.headers.clone(),
-                proxy,
-                roots,
-                mask: reporter.mask.clone(),
-            };
-            let openai =
-                OpenAi::new(settings).map_err(|problem| UsageError::new("endpoint", problem))?;
-            reporter.mask.clone_from(openai.mask());
-            Ok(Box::new(openai))
-        }
-    }
-}
-
-fn certificates(
-    options: &Options,
-    start: Start<'_>,
-    env: &[(OsString, OsString)],
-    tls: bool,
-) -> Result<Certificates, UsageError> {
-    let mut certificates = Certificates::default();
-    if let Some(file) = &options.ca_file {
-        certificates.add_file(file, start, tls)?;
-    }
-    if let Some(list) = parse::lookup(env, certificates::DIRECTORIES)
-        && tls
-    {
-        certificates.add_directories(list, start);
-    }
-    Ok(certificates)
-}
-
-fn proxy(env: &[(OsString, OsString)], endpoint: &Endpoint) -> Result<Option<Proxy>, UsageError> {
-    let lookup = |name: &str| {
-        let (_, value) = env.iter().find(|(other, _)| other == name)?;
-        Some(value.clone())
-    };
-    Proxy::from_env(&lookup, endpoint.is_https(), endpoint.host(), endpoint.port())
-        .map_err(|problem| UsageError::new("proxy", problem))
-}
-
-/// What to do about credentials that were refused: it depends on which were sent.
-fn credentials(options: &Options, key: Option<&Origin>) -> String {
-    match (key, &options.completions) {
-        (_, Completions::Replay(_)) => "the recording has it so".to_owned(),
-        (Some(origin), _) => format!("check the key, which came from {origin}"),
-        (None, Completions::Endpoint(endpoint)) if endpoint.has_user() => {
-            "check the user and password in the base URL".to_owned()
-        }
-        (None, _) => "no key was sent; set UNCUT_API_KEY".to_owned(),
-    }
-}
-
-fn failure(error: Error, credentials: &str) -> Failure {
-    let refused = matches!(
-        &error,
-        Error::Provider(ProviderError::Status(StatusError {
-            status: 401 | 403,
-            meaning: Meaning::Refused,
-            ..
-        }))
-    );
-    let failure = Failure::from(error);
-    if refused { Failure { advice: Some(credentials.to_owned()), ..failure } } else { failure }
 }

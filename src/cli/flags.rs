@@ -6,8 +6,9 @@
 
 use std::ffi::OsStr;
 
-use super::options::{Draft, Origin, Special};
-use super::values::{accept, count, limit, path, retries, store, text, time, word};
+use super::draft::{Draft, Special};
+use super::options::Origin;
+use super::values::{accept, count, format, limit, path, retries, store, text, time, word};
 use crate::openai::Header;
 use crate::wire::{ExtraBody, Stream};
 
@@ -98,7 +99,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         long: "api-key",
         takes: Takes::Value("KEY", |draft, given| {
-            draft.api_key = Some((given.origin.clone(), given.text.to_owned()));
+            draft.common.api_key = Some((given.origin.clone(), given.text.to_owned()));
             Ok(())
         }),
         env: &["UNCUT_API_KEY", "OPENAI_API_KEY"],
@@ -110,14 +111,18 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "api-key-file",
-        takes: Takes::Value("FILE", |draft, given| store(&mut draft.api_key_file, path(given))),
+        takes: Takes::Value("FILE", |draft, given| {
+            store(&mut draft.common.api_key_file, path(given))
+        }),
         env: &["UNCUT_API_KEY_FILE"],
         help: "read the key from FILE",
         ..ROW
     },
     Flag {
         long: "max-tokens",
-        takes: Takes::Value("N", |draft, given| store(&mut draft.max_tokens, limit(given))),
+        takes: Takes::Value("N", |draft, given| {
+            store(&mut draft.settings.max_tokens, limit(given))
+        }),
         env: &["UNCUT_MAX_TOKENS"],
         default: Some("0"),
         help: "the most tokens of one completion; 0 leaves it to the endpoint",
@@ -133,7 +138,9 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "max-total-tokens",
-        takes: Takes::Value("N", |draft, given| store(&mut draft.max_total_tokens, limit(given))),
+        takes: Takes::Value("N", |draft, given| {
+            store(&mut draft.settings.max_total_tokens, limit(given))
+        }),
         env: &["UNCUT_MAX_TOTAL_TOKENS"],
         default: Some("0"),
         help: "the most tokens of the run, prompts included; 0 is no limit",
@@ -142,7 +149,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "timeout",
-        takes: Takes::Value("D", |draft, given| store(&mut draft.timeout, time(given))),
+        takes: Takes::Value("D", |draft, given| store(&mut draft.common.timeout, time(given))),
         env: &["UNCUT_TIMEOUT"],
         default: Some("0"),
         help: "the time that the whole run may take; 0 is no limit",
@@ -151,7 +158,9 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "request-timeout",
-        takes: Takes::Value("D", |draft, given| store(&mut draft.request_timeout, time(given))),
+        takes: Takes::Value("D", |draft, given| {
+            store(&mut draft.settings.request_timeout, time(given))
+        }),
         env: &["UNCUT_REQUEST_TIMEOUT"],
         default: Some("0"),
         help: "the time that one request may take; 0 is no limit",
@@ -159,7 +168,9 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "idle-timeout",
-        takes: Takes::Value("D", |draft, given| store(&mut draft.idle_timeout, time(given))),
+        takes: Takes::Value("D", |draft, given| {
+            store(&mut draft.settings.idle_timeout, time(given))
+        }),
         env: &["UNCUT_IDLE_TIMEOUT"],
         default: Some("300s"),
         help: "the time that the endpoint may be silent; 0 is no limit",
@@ -167,7 +178,9 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "command-timeout",
-        takes: Takes::Value("D", |draft, given| store(&mut draft.command_timeout, time(given))),
+        takes: Takes::Value("D", |draft, given| {
+            store(&mut draft.settings.command_timeout, time(given))
+        }),
         env: &["UNCUT_COMMAND_TIMEOUT"],
         default: Some("120s"),
         help: "the time that a command may take; 0 is no limit",
@@ -176,7 +189,9 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "max-retries",
-        takes: Takes::Value("N", |draft, given| store(&mut draft.max_retries, retries(given))),
+        takes: Takes::Value("N", |draft, given| {
+            store(&mut draft.settings.max_retries, retries(given))
+        }),
         env: &["UNCUT_MAX_RETRIES"],
         default: Some("4"),
         help: "how often a request that failed for now is sent again",
@@ -186,7 +201,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "no-stream",
-        takes: Takes::Nothing(|draft, _| draft.form.stream = Stream::Off),
+        takes: Takes::Nothing(|draft, _| draft.settings.form.stream = Stream::Off),
         env: &["UNCUT_NO_STREAM"],
         help: "ask for one JSON body in place of a stream",
         details: "Without a stream a slow model is silent until it is done; see --idle-timeout.",
@@ -195,7 +210,10 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         long: "extra-body",
         takes: Takes::Value("JSON", |draft, given| {
-            store(&mut draft.form.extra_body, text(given).and_then(|json| ExtraBody::parse(&json)))
+            store(
+                &mut draft.settings.form.extra_body,
+                text(given).and_then(|json| ExtraBody::parse(&json)),
+            )
         }),
         env: &["UNCUT_EXTRA_BODY"],
         help: "members to add to every request, such as temperature and seed",
@@ -206,7 +224,7 @@ pub(super) const FLAGS: &[Flag] = &[
         long: "header",
         takes: Takes::Value("'NAME: VALUE'", |draft, given| {
             let header = text(given).and_then(|header| Header::parse(&header))?;
-            draft.headers.push(header);
+            draft.settings.headers.push(header);
             Ok(())
         }),
         help: "a header to add to every request",
@@ -227,7 +245,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "ca-file",
-        takes: Takes::Value("FILE", |draft, given| store(&mut draft.ca_file, path(given))),
+        takes: Takes::Value("FILE", |draft, given| store(&mut draft.settings.ca_file, path(given))),
         env: &["UNCUT_CA_FILE", "SSL_CERT_FILE"],
         help: "trust the issuers in FILE too, beside those built in",
         details: "PEM. For TLS, what is in the directories of SSL_CERT_DIR is trusted as well.",
@@ -244,7 +262,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         long: "session",
-        takes: Takes::Value("FILE", |draft, given| store(&mut draft.session, path(given))),
+        takes: Takes::Value("FILE", |draft, given| store(&mut draft.settings.session, path(given))),
         env: &["UNCUT_SESSION"],
         help: "log the conversation in FILE, and go on with it when FILE exists",
         ..ROW
@@ -284,9 +302,56 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         long: "system-prompt-file",
         takes: Takes::Value("FILE", |draft, given| {
-            store(&mut draft.system_prompt_file, path(given))
+            store(&mut draft.settings.system_prompt_file, path(given))
         }),
         help: "read the system prompt from FILE; AGENTS.md still follows",
+        ..ROW
+    },
+    Flag {
+        long: "output",
+        takes: Takes::Value("FORMAT", |draft, given| {
+            store(&mut draft.common.format, format(given))
+        }),
+        env: &["UNCUT_OUTPUT"],
+        default: Some("text"),
+        help: "what stands on stdout: text, json or jsonl",
+        details: "text: the answer. json: the result, one object, whatever the outcome. jsonl: each \
+                  event as an object on a line, and last the result.",
+        ..ROW
+    },
+    Flag {
+        long: "output-file",
+        short: Some('o'),
+        takes: Takes::Value("FILE", |draft, given| {
+            store(&mut draft.common.output_file, path(given))
+        }),
+        help: "write what goes to stdout to FILE as well",
+        details: "At the end and as a whole, in place of what FILE held before. A run that fails has \
+                  no text for it, and leaves it empty.",
+        ..ROW
+    },
+    Flag {
+        long: "verify",
+        takes: Takes::Value("CMD", |draft, given| store(&mut draft.settings.verify, word(given))),
+        env: &["UNCUT_VERIFY"],
+        help: "a command that has to exit with 0 before an answer counts",
+        details: "It runs as one of the model's would. What it prints otherwise goes back to the \
+                  model, which goes on.",
+        ..ROW
+    },
+    Flag {
+        long: "verify-attempts",
+        takes: Takes::Value("N", |draft, given| store(&mut draft.verify_attempts, count(given))),
+        env: &["UNCUT_VERIFY_ATTEMPTS"],
+        default: Some("3"),
+        help: "so many answers may fail --verify",
+        ..ROW
+    },
+    Flag {
+        long: "check",
+        takes: Takes::Nothing(|draft, origin| draft.check = Some(origin.clone())),
+        help: "see whether the endpoint is fit for a run, and exit",
+        details: "Two small completions are asked for, and no tool is run.",
         ..ROW
     },
     Flag {
@@ -298,14 +363,14 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         long: "quiet",
         short: Some('q'),
-        takes: Takes::Nothing(|draft, origin| draft.quiet = Some(origin.clone())),
+        takes: Takes::Nothing(|draft, origin| draft.common.quiet = Some(origin.clone())),
         help: "report errors only",
         ..ROW
     },
     Flag {
         long: "verbose",
         short: Some('v'),
-        takes: Takes::Nothing(|draft, origin| draft.verbose = Some(origin.clone())),
+        takes: Takes::Nothing(|draft, origin| draft.common.verbose = Some(origin.clone())),
         help: "report every step with its tokens",
         ..ROW
     },

@@ -10,8 +10,9 @@
 use std::ffi::{OsStr, OsString};
 use std::slice;
 
+use super::draft::{Draft, Special};
 use super::flags::{FLAGS, Flag, Given, Takes};
-use super::options::{Draft, Options, Origin, SessionTask, Special, UsageError};
+use super::options::{Options, Origin, SessionTask, UsageError};
 use crate::secret::Secret;
 use crate::text::{Lossy, one_line};
 
@@ -21,6 +22,7 @@ pub(super) enum Request {
     Help,
     Version,
     Session(SessionTask),
+    Check(Box<Options>),
     Run(Box<Options>),
 }
 
@@ -48,10 +50,7 @@ pub(super) fn parse(
     for flag in FLAGS.iter().filter(|flag| !given.contains(&flag.long)) {
         fall_back(flag, environment, &mut draft)?;
     }
-    match draft.session_task()? {
-        Some(task) => Ok(Request::Session(task)),
-        None => Ok(Request::Run(Box::new(draft.finish()?))),
-    }
+    draft.finish()
 }
 
 /// Everything that may be a key, whether it will be used or not: so that a message about a line that
@@ -413,7 +412,10 @@ mod tests {
         }
         let options =
             options(&["-mx", "--max-tokens=0", "--max-total-tokens", "18446744073709551615", "hi"]);
-        assert_eq!((options.max_tokens, options.max_total_tokens.unwrap().get()), (None, u64::MAX));
+        assert_eq!(
+            (options.settings.max_tokens, options.settings.max_total_tokens.unwrap().get()),
+            (None, u64::MAX)
+        );
     }
 
     #[test]
@@ -425,9 +427,9 @@ mod tests {
             "--accept=finish-reason:Done,no-reasoning-echo",
             "hi",
         ]);
-        assert!(accept.form.omit_reasoning);
-        assert!(accept.accept.missing_ids);
-        assert_eq!(accept.accept.finish_reasons, ["eos", "Done"]);
+        assert!(accept.settings.form.omit_reasoning);
+        assert!(accept.settings.accept.missing_ids);
+        assert_eq!(accept.settings.accept.finish_reasons, ["eos", "Done"]);
         for (quirk, problem_start) in [
             ("missing", "\"missing\" is unknown; give missing-ids, "),
             ("missing-ids,", "\"\" is unknown"),
@@ -464,7 +466,7 @@ mod tests {
         ] {
             assert_eq!(problem(&[&["-mx", "hi"], line].concat()), expected);
         }
-        assert_eq!(options(&["-mx", "-q", "-q", "hi"]).verbosity, Verbosity::Quiet);
+        assert_eq!(options(&["-mx", "-q", "-q", "hi"]).common.verbosity, Verbosity::Quiet);
     }
 
     #[test]
@@ -491,31 +493,42 @@ mod tests {
     const CASES: &[Case] = &[
         Case("model", ["one", "two"], |o| o.model.clone()),
         Case("base-url", ["http://one/v1", "http://two/v1"], |o| format!("{:?}", o.completions)),
-        Case("api-key", ["sk-one", "sk-two"], |o| match &o.key {
+        Case("api-key", ["sk-one", "sk-two"], |o| match &o.common.key {
             KeySource::Given { secret, .. } => secret.expose().to_owned(),
             other => format!("{other:?}"),
         }),
-        Case("api-key-file", ["one", "two"], |o| match &o.key {
+        Case("api-key-file", ["one", "two"], |o| match &o.common.key {
             KeySource::File(file) => file.path.display().to_string(),
             other => format!("{other:?}"),
         }),
-        Case("max-tokens", ["1", "2"], |o| format!("{:?}", o.max_tokens)),
+        Case("max-tokens", ["1", "2"], |o| format!("{:?}", o.settings.max_tokens)),
         Case("max-steps", ["1", "2"], |o| format!("{:?}", o.max_steps)),
-        Case("max-total-tokens", ["1", "2"], |o| format!("{:?}", o.max_total_tokens)),
-        Case("timeout", ["1", "2"], |o| format!("{:?}", o.timeout)),
-        Case("request-timeout", ["1s", "2s"], |o| format!("{:?}", o.request_timeout)),
-        Case("idle-timeout", ["0", "2m"], |o| format!("{:?}", o.idle_timeout)),
-        Case("command-timeout", ["0", "2h"], |o| format!("{:?}", o.command_timeout)),
+        Case("max-total-tokens", ["1", "2"], |o| format!("{:?}", o.settings.max_total_tokens)),
+        Case("timeout", ["1", "2"], |o| format!("{:?}", o.common.timeout)),
+        Case("request-timeout", ["1s", "2s"], |o| format!("{:?}", o.settings.request_timeout)),
+        Case("idle-timeout", ["0", "2m"], |o| format!("{:?}", o.settings.idle_timeout)),
+        Case("command-timeout", ["0", "2h"], |o| format!("{:?}", o.settings.command_timeout)),
         Case("extra-body", ["{\"seed\":1}", "{\"seed\":2}"], |o| {
-            format!("{:?}", o.form.extra_body)
+            format!("{:?}", o.settings.form.extra_body)
         }),
-        Case("max-retries", ["0", "9"], |o| o.max_retries.to_string()),
-        Case("accept", ["missing-ids", "finish-reason:eos"], |o| format!("{:?}", o.accept)),
+        Case("max-retries", ["0", "9"], |o| o.settings.max_retries.to_string()),
+        Case("accept", ["missing-ids", "finish-reason:eos"], |o| {
+            format!("{:?}", o.settings.accept)
+        }),
         Case("ca-file", ["one", "two"], |o| {
-            o.ca_file.as_ref().map_or(String::new(), |file| file.path.display().to_string())
+            o.settings
+                .ca_file
+                .as_ref()
+                .map_or(String::new(), |file| file.path.display().to_string())
         }),
+        Case("output", ["json", "jsonl"], |o| format!("{:?}", o.common.format)),
+        Case("verify", ["make", "make test"], |o| format!("{:?}", o.settings.verify)),
+        Case("verify-attempts", ["1", "2"], |o| o.verify_attempts.to_string()),
         Case("session", ["one", "two"], |o| {
-            o.session.as_ref().map_or(String::new(), |file| file.path.display().to_string())
+            o.settings
+                .session
+                .as_ref()
+                .map_or(String::new(), |file| file.path.display().to_string())
         }),
     ];
 
@@ -617,19 +630,19 @@ mod tests {
 
     #[test]
     fn a_stream_is_the_default() {
-        let stream = |line: &[&str]| options(line).form.stream;
+        let stream = |line: &[&str]| options(line).settings.form.stream;
         assert_eq!(stream(&["-mx", "hi"]), Stream::WithUsage);
         assert_eq!(stream(&["-mx", "hi", "--no-stream"]), Stream::Off);
         let set = variables(&[("UNCUT_NO_STREAM", "1")]);
         let Ok(Request::Run(options)) = parse(&words(&["-mx", "hi"]), &set) else { panic!() };
-        assert_eq!(options.form.stream, Stream::Off);
+        assert_eq!(options.settings.form.stream, Stream::Off);
     }
 
     #[test]
     fn headers_add_up_and_are_not_shown() {
         let line = ["-mx", "hi", "--header", "X-A: secret-1", "--header=X-B: secret-2"];
         let options = options(&line);
-        assert_eq!(options.headers.len(), 2);
+        assert_eq!(options.settings.headers.len(), 2);
         assert!(!format!("{options:?}").contains("secret"));
         let problem = problem(&["-mx", "hi", "--header", "secret"]);
         assert_eq!(problem, "--header: there is no colon; give NAME: VALUE");
@@ -652,7 +665,7 @@ mod tests {
         ] {
             let line = words(&[&["-mx", "hi"], line].concat());
             let found = match parse(&line, &variables(set)) {
-                Ok(Request::Run(options)) => match options.key {
+                Ok(Request::Run(options)) => match options.common.key {
                     KeySource::None => "none".to_owned(),
                     KeySource::Given { origin, secret } => format!("{origin} {}", secret.expose()),
                     KeySource::File(Named { origin, path }) => {

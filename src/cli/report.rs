@@ -1,4 +1,5 @@
-//! What stderr says: a line for each tool call, warnings, and how it ended.
+//! What stderr says: a line for each tool call, warnings, and how it ended. Everything that is said
+//! passes here, also what machines are told.
 //!
 //! Every line starts with `uncut: `, is one line, shows no control character and no key. The last
 //! line of a failed run is `uncut: OUTCOME: what happened; what to do`. That stderr is closed or
@@ -6,16 +7,17 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::help;
-use super::options::{UsageError, Verbosity};
+use super::failure::Failure;
+use super::object::Object;
+use super::options::{Completions, Options, Verbosity};
+use super::publish::{Publisher, unwritten};
+use super::{events, help, ledger};
 use crate::agent::Event;
-use crate::error::Error;
-use crate::gate::Gate;
 use crate::instructions::{self, Loaded};
 use crate::json::Members;
 use crate::message::ToolCall;
@@ -31,27 +33,7 @@ const LINE_MAX: usize = 2_000;
 /// Bytes of a tool call's arguments, and of what it came to.
 const EXCERPT_MAX: usize = 100;
 
-/// Why there is no answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub(super) outcome: Outcome,
-    pub(super) what: String,
-    pub(super) advice: Option<String>,
-}
-
-impl From<UsageError> for Failure {
-    fn from(error: UsageError) -> Failure {
-        Failure { outcome: Outcome::Usage, what: error.to_string(), advice: None }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure { outcome: error.outcome(), what: error.to_string(), advice: Some(error.advice()) }
-    }
-}
-
-/// Reports a run on stderr.
+/// Reports a run: on stderr for people, and to the [`Publisher`] for machines.
 pub(super) struct Reporter<'a> {
     /// How much is said.
     pub(super) verbosity: Verbosity,
@@ -59,68 +41,85 @@ pub(super) struct Reporter<'a> {
     pub(super) mask: Mask,
     /// How many steps there may be.
     pub(super) max_steps: u32,
-    /// Once it is closed, nothing more is said here.
-    pub(super) gate: Arc<Gate>,
+    /// What has come of the run, and where that goes.
+    pub(super) publisher: Arc<Publisher>,
+    stdout: &'a mut dyn Write,
     stderr: &'a mut dyn Write,
-    started: Instant,
     call_started: Instant,
-    steps: u32,
-    calls: u32,
-    /// Sums over the run; none as soon as the endpoint has left a number out.
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
 }
 
 impl<'a> Reporter<'a> {
-    pub(super) fn new(stderr: &'a mut dyn Write) -> Reporter<'a> {
-        let now = Instant::now();
+    pub(super) fn new(stdout: &'a mut dyn Write, stderr: &'a mut dyn Write) -> Reporter<'a> {
         Reporter {
             verbosity: Verbosity::Normal,
             mask: Mask::default(),
-            gate: Arc::default(),
             max_steps: 0,
+            publisher: Arc::default(),
+            stdout,
             stderr,
-            started: now,
-            call_started: now,
-            steps: 0,
-            calls: 0,
-            prompt_tokens: Some(0),
-            completion_tokens: Some(0),
+            call_started: Instant::now(),
         }
     }
 
     /// Reports what happens in the loop.
     pub(super) fn observe(&mut self, event: &Event<'_>) {
         match event {
+            Event::ToolStarted { .. } | Event::VerifyStarted { .. } => {
+                self.call_started = Instant::now();
+            }
+            // These have ways of their own.
+            Event::Instructions(file) => return self.instructions(file),
+            Event::Warning(text) => return self.warning(text),
+            _ => {}
+        }
+        self.publisher.ledger().observe(event, &self.mask);
+        let took = self.call_started.elapsed();
+        let (kind, object) = events::object(event, took, &self.mask);
+        self.publisher.event(self.stdout, kind, object);
+        self.tell(event, took);
+    }
+
+    fn tell(&mut self, event: &Event<'_>, took: Duration) {
+        let seconds = took.as_secs_f64();
+        match event {
             Event::StepStarted { step } => {
-                self.steps = *step;
-                let line = format!("step {step}/{}: asking the model", self.max_steps);
-                self.say(Verbosity::Verbose, &line);
+                let step = self.step(*step);
+                self.doing(format!("{step}: waiting for the model"));
+                self.say(Verbosity::Verbose, &format!("{step}: asking the model"));
             }
             Event::Completed { step, usage, finish_reason } => {
                 self.completed(*step, *usage, finish_reason);
             }
             Event::ToolStarted { step, call } => {
-                self.call_started = Instant::now();
-                self.say(Verbosity::Verbose, &format!("{}, started", self.call(*step, call)));
+                let call = self.call(*step, call);
+                self.doing(call.clone());
+                self.say(Verbosity::Verbose, &format!("{call}, started"));
             }
             Event::ToolEnded { step, call, output } => {
-                self.calls = self.calls.saturating_add(1);
-                let seconds = self.call_started.elapsed().as_secs_f64();
                 let summary = self.excerpt(&output.summary);
                 let line = format!("{}: {summary} ({seconds:.1} s)", self.call(*step, call));
                 self.say(Verbosity::Normal, &line);
             }
-            Event::SummingUp => self.say(Verbosity::Verbose, "asking the model to sum up"),
-            Event::SummedUp { summary, .. } => {
-                if let Some(summary) = summary {
-                    self.say(Verbosity::Normal, &format!("summary: {summary}"));
-                }
+            Event::SummingUp => {
+                self.doing("waiting for the model to sum up".to_owned());
+                self.say(Verbosity::Verbose, "asking the model to sum up");
             }
-            Event::VerifyStarted { .. } | Event::VerifyEnded { .. } => {}
-            Event::Instructions(file) => self.instructions(file),
+            Event::SummedUp { summary, .. } => {
+                let summary = summary.map(|summary| self.mask.text(summary).into_owned());
+                let summary = summary.as_deref().unwrap_or("none that can be trusted");
+                self.say(Verbosity::Normal, &format!("summary: {summary}"));
+            }
+            Event::VerifyStarted { attempt, attempts } => {
+                self.doing(format!("verifying answer {attempt}/{attempts}"));
+            }
+            Event::VerifyEnded { attempt, attempts, verified } => {
+                let passed = if verified.passed { "passed" } else { "did not pass" };
+                let summary = self.excerpt(&verified.output.summary);
+                let line = format!("verify {attempt}/{attempts}: {passed}: {summary}");
+                self.say(Verbosity::Normal, &format!("{line} ({seconds:.1} s)"));
+            }
             Event::Notice(notice) => self.notice(notice),
-            Event::Warning(text) => self.warning(text),
+            Event::Instructions(_) | Event::Warning(_) => {}
         }
     }
 
@@ -140,11 +139,16 @@ impl<'a> Reporter<'a> {
 
     /// Reports something odd that does not end the run.
     pub(super) fn warning(&mut self, text: &str) {
+        let text = self.mask.text(text).into_owned();
+        self.publisher.ledger().warning(&text);
+        self.event("warning", Object::new().with("warning", &text));
         self.say(Verbosity::Normal, &format!("warning: {text}"));
     }
 
     /// Reports what the model is told by an AGENTS.md file.
     pub(super) fn instructions(&mut self, file: &Loaded) {
+        self.publisher.ledger().instructions(file);
+        self.event("instructions", ledger::instructions(file));
         let Loaded { path, bytes, left_out, sha256 } = file;
         let path = path.display();
         self.say(Verbosity::Verbose, &format!("{path}: {bytes} bytes, sha256 {sha256}"));
@@ -178,24 +182,86 @@ impl<'a> Reporter<'a> {
     /// Reports what still ran at the end of the run.
     pub(super) fn killed(&mut self, names: &BTreeSet<String>) {
         if let Some(line) = killed(names) {
+            self.publisher.ledger().killed(names);
+            self.event("killed", Object::new().with("killed", names));
             self.say(Verbosity::Normal, &line);
         }
     }
 
+    /// Finds out whether stdout can be written, without writing to it.
+    pub(super) fn find_stdout(&mut self) -> Result<(), Failure> {
+        self.stdout.flush().map_err(|error| unwritten("stdout", &error))
+    }
+
+    /// Reports that a run is about to start.
+    pub(super) fn started(&mut self, options: &Options, directory: &Path) {
+        let session = self.publisher.ledger().session.clone();
+        let endpoint = match &options.completions {
+            Completions::Endpoint(endpoint) => Some(endpoint.to_string()),
+            Completions::Replay(_) => None,
+        };
+        let object = Object::new()
+            .with("uncut", env!("CARGO_PKG_VERSION"))
+            .with("model", &options.model)
+            .with("endpoint", endpoint)
+            .with("directory", ledger::shown(directory))
+            .with("session", session)
+            .with("max_steps", self.max_steps);
+        self.event("start", object);
+    }
+
+    /// Adds an event for machines.
+    pub(super) fn event(&mut self, kind: &str, members: Object) {
+        self.publisher.event(self.stdout, kind, members);
+    }
+
+    /// Puts text on stdout that is no answer.
+    pub(super) fn print_text(&mut self, text: &str) -> io::Result<()> {
+        self.publisher.text(self.stdout, text)
+    }
+
+    /// Says the last there is to say, here and on stdout, and returns the outcome. An answer is
+    /// masked. A run that is being ended has no answer any more; one that has begun to print it may
+    /// finish.
+    pub(super) fn conclude(&mut self, ended: Result<Option<String>, Failure>) -> Outcome {
+        let ended = match ended {
+            Ok(answer) => Ok(answer.map(|answer| self.mask.text(&answer).into_owned())),
+            Err(failure) => Err(self.masked(failure)),
+        };
+        match self.publisher.conclude(self.stdout, ended) {
+            Ok(()) => {
+                self.succeeded();
+                Outcome::Ok
+            }
+            Err(failure) => {
+                self.failed(&failure);
+                failure.outcome
+            }
+        }
+    }
+
+    fn masked(&self, failure: Failure) -> Failure {
+        let Failure { outcome, what, advice } = failure;
+        let what = self.mask.text(&what).into_owned();
+        Failure { outcome, what, advice: advice.map(|text| self.mask.text(&text).into_owned()) }
+    }
+
     /// Reports that the answer is out; silent when nothing was run.
-    pub(super) fn succeeded(&mut self) {
-        if self.steps == 0 {
+    fn succeeded(&mut self) {
+        let ledger = self.publisher.ledger();
+        if ledger.steps == 0 {
             return;
         }
-        let seconds = self.started.elapsed().as_secs_f64();
         let line = format!(
-            "{}: steps {}, tool calls {}, tokens {} + {}, {seconds:.1} s",
+            "{}: steps {}, tool calls {}, tokens {} + {}, {:.1} s",
             Outcome::Ok,
-            self.steps,
-            self.calls,
-            count(self.prompt_tokens),
-            count(self.completion_tokens)
+            ledger.steps,
+            ledger.tool_calls,
+            count(ledger.tokens.prompt),
+            count(ledger.tokens.completion),
+            ledger.elapsed().as_secs_f64()
         );
+        drop(ledger);
         self.say(Verbosity::Normal, &line);
     }
 
@@ -214,23 +280,30 @@ impl<'a> Reporter<'a> {
     }
 
     fn completed(&mut self, step: u32, usage: Usage, finish_reason: &FinishReason) {
-        let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
-        self.prompt_tokens = sum(self.prompt_tokens, prompt);
-        self.completion_tokens = sum(self.completion_tokens, completion);
+        let Usage { prompt_tokens, cached_tokens, completion_tokens } = usage;
         let line = format!(
-            "step {step}/{}: finish reason {}, tokens {} ({} cached) + {}",
-            self.max_steps,
+            "{}: finish reason {}, tokens {} ({} cached) + {}",
+            self.step(step),
             finish_reason.word().unwrap_or("none"),
-            count(prompt),
-            count(usage.cached_tokens),
-            count(completion)
+            count(prompt_tokens),
+            count(cached_tokens),
+            count(completion_tokens)
         );
         self.say(Verbosity::Verbose, &line);
     }
 
     fn call(&self, step: u32, call: &ToolCall) -> String {
         let (name, argument) = (self.excerpt(&call.name), self.excerpt(&argument(call)));
-        format!("step {step}/{}: {name} {argument}", self.max_steps)
+        format!("{}: {name} {argument}", self.step(step))
+    }
+
+    fn step(&self, step: u32) -> String {
+        format!("step {step}/{}", self.max_steps)
+    }
+
+    /// Notes what is waited for from now on.
+    fn doing(&self, what: String) {
+        self.publisher.pulse().doing(what);
     }
 
     /// The start of what others say. Secrets go first: a piece of one would pass the mask.
@@ -248,15 +321,11 @@ impl<'a> Reporter<'a> {
 
     /// Prints a line in one write, so that those of other processes stand before or after it.
     fn print(&mut self, line: &str) {
-        self.gate.check();
+        self.publisher.gate.check();
+        self.publisher.pulse().said();
         let _ = self.stderr.write_all(format!("{line}\n").as_bytes());
         let _ = self.stderr.flush();
     }
-}
-
-/// What is not known makes the sum unknown, and not smaller.
-fn sum(sum: Option<u64>, tokens: Option<u64>) -> Option<u64> {
-    sum.zip(tokens).map(|(sum, tokens)| sum.saturating_add(tokens))
 }
 
 fn count(tokens: Option<u64>) -> String {
@@ -284,6 +353,8 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::cli::options::UsageError;
+    use crate::error::Error;
     use crate::provider::{Meaning, ProviderError, StatusError};
     use crate::tools::Output;
 
@@ -292,7 +363,8 @@ mod tests {
     /// What is reported, without the durations.
     fn reported(verbosity: Verbosity, act: impl Fn(&mut Reporter<'_>)) -> Vec<String> {
         let mut stderr = Vec::new();
-        let mut reporter = Reporter::new(&mut stderr);
+        let mut stdout = Vec::new();
+        let mut reporter = Reporter::new(&mut stdout, &mut stderr);
         reporter.verbosity = verbosity;
         reporter.mask.extend(crate::secret::Secret::parse(KEY).unwrap());
         reporter.max_steps = 32;
@@ -446,8 +518,8 @@ mod tests {
                 Err(io::ErrorKind::BrokenPipe.into())
             }
         }
-        let mut stderr = Closed;
-        let mut reporter = Reporter::new(&mut stderr);
+        let (mut stdout, mut stderr) = (Vec::new(), Closed);
+        let mut reporter = Reporter::new(&mut stdout, &mut stderr);
         one_call(&mut reporter);
         reporter.failed(&Failure::from(Error::Deadline));
     }

@@ -4,16 +4,18 @@
 //! below it, so that no text can pass itself off as a record. What is printed can't move the
 //! cursor, and no key is in it.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
 
-use super::report::{Failure, Reporter};
-use super::unprinted;
+use super::failure::Failure;
+use super::ledger::{Ledger, Tokens};
+use super::publish::unwritten;
+use super::report::Reporter;
 use crate::message::{AssistantMessage, Message, ToolCall};
 use crate::provider::Usage;
 use crate::secret::Mask;
 use crate::session::{self, Ending, SessionError, Shown};
-use crate::text::{head, many_lines, one_line, tail};
+use crate::text::{both_ends, many_lines, one_line};
 
 /// Bytes of a result or of arguments that are printed at each end; a little more is printed whole.
 const END_MAX: usize = 2_000;
@@ -21,7 +23,8 @@ const END_MAX: usize = 2_000;
 /// Bytes of a word of others in the line of a record: a time, a model, a name.
 const WORD_MAX: usize = 100;
 
-/// Prints the records of the log at `path`, and what they come to.
+/// Prints the records of the log at `path`, and what they come to; where JSON is asked for, only the
+/// latter.
 ///
 /// # Errors
 ///
@@ -29,22 +32,23 @@ const WORD_MAX: usize = 100;
 /// output can't be written stands inside; that nobody reads on is no error.
 pub(super) fn print(
     path: &Path,
-    stdout: &mut dyn Write,
     reporter: &mut Reporter<'_>,
 ) -> Result<Result<(), Failure>, SessionError> {
     let mut totals = Totals::default();
     let mask = reporter.mask.clone();
+    let is_text = reporter.publisher.is_text();
     let shown = session::show(path, |record| {
         totals.add(record);
-        stdout.write_all(text_of(record, &mask).as_bytes())
+        if is_text { reporter.print_text(&text_of(record, &mask)) } else { Ok(()) }
     });
     // Also where the rest is damaged: the sums are those of what was printed.
     let printed = match &shown {
-        Ok(Ok(_)) | Err(SessionError::Damaged { .. }) => {
-            stdout.write_all(totals.line().as_bytes()).and_then(|()| stdout.flush())
+        Ok(Ok(_)) | Err(SessionError::Damaged { .. }) if is_text => {
+            reporter.print_text(&totals.line())
         }
-        Ok(Err(_)) | Err(_) => Ok(()),
+        _ => Ok(()),
     };
+    totals.enter(&mut reporter.publisher.ledger());
     let ending = shown?;
     if let Ok(Ending::Unfinished { line, bytes }) = ending {
         let path = path.display();
@@ -54,7 +58,7 @@ pub(super) fn print(
         ));
     }
     match ending.map(|_| ()).and(printed) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Ok(Err(unprinted(error))),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Ok(Err(unwritten("stdout", &error))),
         _ => Ok(Ok(())),
     }
 }
@@ -112,15 +116,13 @@ fn said(body: &mut String, message: &AssistantMessage, mask: &Mask) {
 fn add(body: &mut String, text: &str, end: Option<usize>, mask: &Mask) {
     // Masked before it is cut: of a key that is cut in two, neither part would be known.
     let text = mask.text(text);
-    match end {
-        Some(end) if text.len() > 2 * end + 100 => {
-            let (start, rest) = (head(&text, end), tail(&text, end));
+    match end.and_then(|end| both_ends(&text, end)) {
+        Some((start, left_out, end)) => {
             indent(body, start);
-            let left_out = text.len() - start.len() - rest.len();
             body.push_str(&format!("  [... {left_out} bytes left out ...]\n"));
-            indent(body, rest);
+            indent(body, end);
         }
-        _ => indent(body, &text),
+        None => indent(body, &text),
     }
 }
 
@@ -158,6 +160,17 @@ impl Totals {
         let is_silent = prompt_tokens.is_none() || completion_tokens.is_none();
         let is_completion = matches!(record.message, Message::Assistant(_));
         self.silent += u64::from(is_completion && is_silent);
+    }
+
+    /// Puts the sums into the result.
+    fn enter(&self, ledger: &mut Ledger) {
+        let known = |tokens| (self.silent == 0).then_some(tokens);
+        ledger.records = Some((self.records, self.refused));
+        ledger.tokens = Tokens {
+            prompt: known(self.prompt),
+            cached: known(self.cached),
+            completion: known(self.completion),
+        };
     }
 
     fn line(&self) -> String {

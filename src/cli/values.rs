@@ -6,9 +6,10 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
+use super::draft::Draft;
 use super::duration;
 use super::flags::Given;
-use super::options::{Draft, Named};
+use super::options::{Format, Named};
 use crate::provider::FinishReason;
 use crate::text::one_line;
 
@@ -75,14 +76,23 @@ pub(super) fn time(given: Given<'_>) -> Result<Option<Duration>, String> {
     duration::parse(&text).map_err(|problem| format!("\"{}\" {problem}", one_line(&text, 40)))
 }
 
+pub(super) fn format(given: Given<'_>) -> Result<Format, String> {
+    match word(given)?.as_str() {
+        "text" => Ok(Format::Text),
+        "json" => Ok(Format::Json),
+        "jsonl" => Ok(Format::Jsonl),
+        other => Err(format!("\"{}\" is unknown; give text, json or jsonl", one_line(other, 40))),
+    }
+}
+
 pub(super) fn accept(draft: &mut Draft, given: Given<'_>) -> Result<(), String> {
     for quirk in word(given)?.split(',').map(str::trim) {
         if quirk == "missing-ids" {
-            draft.accept.missing_ids = true;
+            draft.settings.accept.missing_ids = true;
         } else if quirk == "no-reasoning-echo" {
-            draft.form.omit_reasoning = true;
+            draft.settings.form.omit_reasoning = true;
         } else if let Some(word) = quirk.strip_prefix("finish-reason:") {
-            draft.accept.finish_reasons.push(unknown_finish_reason(word)?);
+            draft.settings.accept.finish_reasons.push(unknown_finish_reason(word)?);
         } else {
             return Err(format!(
                 "\"{}\" is unknown; give missing-ids, finish-reason:WORD or no-reasoning-echo",

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::report::{self, Failure};
-use crate::gate::Gate;
+use super::failure::Failure;
+use super::options::{Common, Verbosity};
+use super::publish::Publisher;
+use super::report;
 use crate::outcome::Outcome;
-use crate::process::{self, Ending, Processes};
+use crate::process::{self, Ending, Processes, Standard};
 use crate::text::one_line;
 use crate::time::Deadline;
 
@@ -31,37 +33,52 @@ const TELL_MAX: Duration = Duration::from_millis(500);
 /// The system has no thread or pipe left; a run that can't be ended is not begun.
 pub(super) fn start(
     processes: Arc<Processes>,
-    gate: Arc<Gate>,
-    timeout: Option<Duration>,
+    publisher: Arc<Publisher>,
+    common: &Common,
 ) -> Result<(), Failure> {
-    let deadline = Deadline::after(timeout.map(|timeout| timeout.saturating_add(SLACK)));
-    let killer = Arc::clone(&processes);
-    process::watch(processes, deadline, move |ending| end(ending, &gate, &killer)).map_err(
-        |error| Failure {
-            outcome: Outcome::Internal,
-            what: format!("signals can't be watched: {error}"),
-            advice: Some("see what the machine has run out of".to_owned()),
-        },
-    )
+    let timeout = common.timeout.map(|timeout| timeout.saturating_add(SLACK));
+    let deadline = Deadline::after(timeout);
+    let is_quiet = common.verbosity == Verbosity::Quiet;
+    let (killer, heart) = (Arc::clone(&processes), Arc::clone(&publisher));
+    let beat = move || beat(&heart, is_quiet);
+    let end = move |ending| end(ending, &publisher, &killer);
+    process::watch(processes, deadline, beat, end).map_err(|error| {
+        let what = format!("signals can't be watched: {error}");
+        Failure::internal(what, "see what the machine has run out of")
+    })
 }
 
-fn end(ending: Ending, gate: &Gate, processes: &Processes) {
-    let is_written = gate.close(WRITE_MAX);
-    let killed = report::killed(&processes.finish());
+/// Says what is waited for, if nothing was said for long; gives when to look again.
+fn beat(publisher: &Publisher, is_quiet: bool) -> Duration {
+    let (line, next) = publisher.pulse().beat();
+    if let Some(line) = line
+        && !is_quiet
+    {
+        process::tell(Standard::Error, &format!("uncut: {line}\n"), TELL_MAX);
+    }
+    next
+}
+
+fn end(ending: Ending, publisher: &Arc<Publisher>, processes: &Processes) {
+    let is_written = publisher.gate.close(WRITE_MAX);
+    let names = processes.finish();
+    publisher.ledger().killed(&names);
     let (outcome, what) = match ending {
         Ending::Hangup => (Outcome::Hangup, "SIGHUP came"),
         Ending::Interrupt => (Outcome::Interrupt, "SIGINT came"),
         Ending::Terminated => (Outcome::Terminated, "SIGTERM came"),
         Ending::Deadline => (Outcome::Deadline, "the run's time is over"),
     };
-    let killed = killed.map(|line| format!("uncut: {}\n", one_line(&line, LINE_MAX)));
     let advice = match ending {
         Ending::Deadline => "raise --timeout; a run with --session can be resumed",
         _ => "a run with --session can be resumed",
     };
     let unwritten = if is_written { "" } else { ", and what was being written may not be whole" };
-    let line = format!("uncut: {outcome}: {what}{unwritten}; {advice}\n");
-    let line = killed.unwrap_or_default() + &line;
-    process::tell(&line, TELL_MAX);
+    let what = format!("{what}{unwritten}");
+    let line = format!("uncut: {outcome}: {what}; {advice}\n");
+    publisher.conclude_late(&Failure { outcome, what, advice: Some(advice.to_owned()) });
+    let killed = report::killed(&names);
+    let killed = killed.map(|line| format!("uncut: {}\n", one_line(&line, LINE_MAX)));
+    process::tell(Standard::Error, &(killed.unwrap_or_default() + &line), TELL_MAX);
     process::end_process(outcome.code());
 }

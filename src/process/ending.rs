@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use super::Processes;
 #[cfg(unix)]
@@ -26,7 +27,8 @@ pub enum Ending {
 
 /// Starts a thread that calls `end` when the process is asked to end or the deadline has passed,
 /// whatever the other threads are blocked in. Once in the life of a process. On systems without
-/// signals only the deadline is watched.
+/// signals only the deadline is watched. Until then it calls `beat` now and then, which says after how
+/// long to call it again.
 ///
 /// # Errors
 ///
@@ -34,17 +36,18 @@ pub enum Ending {
 pub fn watch(
     processes: Arc<Processes>,
     deadline: Deadline,
+    mut beat: impl FnMut() -> Duration + Send + 'static,
     end: impl FnOnce(Ending) + Send + 'static,
 ) -> io::Result<()> {
     #[cfg(unix)]
     let signals = signals::Signals::catch()?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         #[cfg(unix)]
-        let ending = await_ending(&signals, &processes, deadline);
+        let ending = await_ending(&signals, &processes, deadline, &mut beat);
         #[cfg(not(unix))]
         let ending = {
             drop(processes);
-            await_deadline(deadline)
+            await_deadline(deadline, &mut beat)
         };
         end(ending);
     })?;
@@ -52,24 +55,30 @@ pub fn watch(
 }
 
 #[cfg(unix)]
-fn await_ending(signals: &signals::Signals, processes: &Processes, deadline: Deadline) -> Ending {
+fn await_ending(
+    signals: &signals::Signals,
+    processes: &Processes,
+    deadline: Deadline,
+    beat: &mut impl FnMut() -> Duration,
+) -> Ending {
     loop {
-        match signals.next(deadline) {
-            Ok(signals::Seen::Ending(ending)) => return ending,
-            Ok(signals::Seen::Child) => processes.reap_orphans(),
+        let pause = deadline.cap(Some(beat()));
+        match signals.next(Deadline::after(pause)) {
+            Ok(Some(signals::Seen::Ending(ending))) => return ending,
+            Ok(Some(signals::Seen::Child)) => processes.reap_orphans(),
+            Ok(None) if deadline.has_passed() => return Ending::Deadline,
+            Ok(None) => {}
             // The pipe is ours at both ends. Should it break all the same, the deadline still holds.
-            Err(_) => return await_deadline(deadline),
+            Err(_) => return await_deadline(deadline, beat),
         }
     }
 }
 
 /// Without a deadline this never returns.
-fn await_deadline(deadline: Deadline) -> Ending {
+fn await_deadline(deadline: Deadline, beat: &mut impl FnMut() -> Duration) -> Ending {
     while !deadline.has_passed() {
-        match deadline.remaining() {
-            Some(remaining) => thread::park_timeout(remaining),
-            None => thread::park(),
-        }
+        let pause = beat();
+        thread::park_timeout(deadline.cap(Some(pause)).unwrap_or(pause));
     }
     Ending::Deadline
 }

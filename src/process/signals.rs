@@ -49,13 +49,13 @@ impl Signals {
         Ok(Signals(reader))
     }
 
-    /// Waits for a signal until the deadline has passed.
-    pub(super) fn next(&self, deadline: Deadline) -> io::Result<Seen> {
+    /// Waits for a signal, and gives none once the deadline has passed.
+    pub(super) fn next(&self, deadline: Deadline) -> io::Result<Option<Seen>> {
         let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         loop {
             let left = deadline.remaining();
             if left == Some(Duration::ZERO) {
-                return Ok(Seen::Ending(Ending::Deadline));
+                return Ok(None);
             }
             // Rounded up: half a millisecond before the deadline there is still something to wait.
             let left = left.map_or(-1, |left| {
@@ -65,12 +65,12 @@ impl Signals {
             if retry(|| unsafe { libc::poll(&raw mut poll, 1, left) })? > 0 {
                 let mut number = [0];
                 (&self.0).read_exact(&mut number)?;
-                return Ok(match number[0].into() {
+                return Ok(Some(match number[0].into() {
                     libc::SIGHUP => Seen::Ending(Ending::Hangup),
                     libc::SIGINT | libc::SIGQUIT => Seen::Ending(Ending::Interrupt),
                     libc::SIGTERM => Seen::Ending(Ending::Terminated),
                     _ => Seen::Child,
-                });
+                }));
             }
         }
     }

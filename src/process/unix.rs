@@ -1,6 +1,7 @@
 //! What std can't say on Unix: sessions, groups, and a wait that leaves the process to be reaped.
 //!
-//! Beside `signals` and `wait`, the only file with `unsafe`, and each use is one call into libc.
+//! Beside `signals`, `standard` and `wait`, the only file with `unsafe`, and each use is one call into
+//! libc.
 #![expect(unsafe_code, reason = "std has no setsid, killpg, waitid, poll and sigaction")]
 
 use std::collections::BTreeSet;
@@ -129,19 +130,6 @@ fn lead_a_session(parent: u32) -> io::Result<()> {
     #[cfg(not(target_os = "linux"))]
     let _ = parent;
     Ok(())
-}
-
-/// Writes a line to standard error, unless nobody takes it within the limit. A reader that has gone
-/// to sleep must not keep a process from ending.
-pub fn tell(line: &str, limit: Duration) {
-    let mut poll = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
-    let limit = libc::c_int::try_from(limit.as_millis()).unwrap_or(libc::c_int::MAX);
-    // SAFETY: poll reads and writes the one pollfd that it is told of, and write reads the line.
-    unsafe {
-        if libc::poll(&raw mut poll, 1, limit) > 0 && poll.revents & libc::POLLOUT != 0 {
-            libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len());
-        }
-    }
 }
 
 /// Ends the process at once, whatever its other threads do; nothing is dropped or flushed.

@@ -105,12 +105,6 @@ pub(super) fn kill_all(groups: &[Group], _: &[u32]) -> BTreeSet<String> {
     BTreeSet::new()
 }
 
-/// Writes a line to standard error.
-pub fn tell(line: &str, _: Duration) {
-    // Whether anybody reads it is not our concern.
-    let _ = io::stderr().write_all(line.as_bytes());
-}
-
 /// Ends the process at once, whatever its other threads do.
 #[expect(clippy::exit, reason = "this is what it is for")]
 pub fn end_process(code: u8) -> ! {

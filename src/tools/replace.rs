@@ -21,11 +21,11 @@ use crate::file::{self, directory_of, follow_links};
 use crate::text;
 
 /// Writes the new content, the same whenever it is called.
-pub(super) type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
+pub(crate) type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 /// A file that may be replaced, or made.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// Where it is in the end: no symbolic link.
     path: PathBuf,
     /// None where there is no file yet.
@@ -34,7 +34,7 @@ pub(super) struct Target {
 
 /// How a file was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Replaced {
+pub(crate) struct Replaced {
     /// Bytes of the new content.
     pub(super) bytes: u64,
     /// Whether the file was overwritten, rather than another put in its place.
@@ -48,7 +48,7 @@ impl Target {
     ///
     /// It is no regular file, or an open one of a process, or it may not be written: the kernel says so, or its mode lets nobody
     /// write, which stops us even where it would not stop the kernel.
-    pub(super) fn find(path: &Path) -> io::Result<Target> {
+    pub(crate) fn find(path: &Path) -> io::Result<Target> {
         let existing = match fs::metadata(path) {
             Ok(metadata) => Some(metadata),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -76,7 +76,7 @@ impl Target {
     /// # Errors
     ///
     /// The file has its old content then, unless the message says otherwise.
-    pub(super) fn replace(&self, content: Content<'_>) -> io::Result<Replaced> {
+    pub(crate) fn replace(&self, content: Content<'_>) -> io::Result<Replaced> {
         let directory = directory_of(&self.path);
         make_directories(directory)?;
         let mut staged = match (Staged::create(&self.path, self.existing.is_some()), &self.existing)

@@ -1,13 +1,13 @@
 //! Every outcome through the spawned binary: exit code, stdout and the last line of stderr.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::support::endpoint::{Endpoint, Reply};
-use crate::support::sandbox::{Dir, Ran, Uncut};
+use crate::support::sandbox::{Dir, Ran, Uncut, finish};
 
 /// The binary, pointed at an endpoint.
 fn uncut(dir: &Dir, endpoint: &Endpoint) -> Uncut {
@@ -403,14 +403,12 @@ fn nothing_that_a_command_started_outlives_the_run() {
 #[test]
 fn a_stdout_that_takes_nothing_is_internal() {
     let dir = Dir::new("full");
-    let endpoint = Endpoint::start(vec![Reply::answer("lost"), Reply::answer("lost")]);
-    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let ran = uncut(&dir, &endpoint).arg("go").run_with_stdout(Stdio::from(full));
-    assert_fails(&ran, 1, "internal", "stdout");
+    let endpoint = Endpoint::start(vec![Reply::answer("lost")]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let ran = uncut(&dir, &endpoint).arg("go").run_with_stdout(Stdio::from(writer));
     assert_fails(&ran, 1, "internal", "stdout");
+    endpoint.finish();
 }
 
 #[test]
@@ -510,7 +508,7 @@ fn a_prompt_in_the_arguments_leaves_stdin_alone() {
     let (reader, _writer) = std::io::pipe().unwrap();
     let mut uncut = uncut(&dir, &endpoint).arg("go").into_command();
     let child = uncut.stdin(reader).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let ran = crate::support::sandbox::finish(child);
+    let ran = finish(child);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "a\n"), "{ran:?}");
 }
 
@@ -549,6 +547,6 @@ fn a_closed_stderr_changes_nothing() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut uncut = uncut(&dir, &endpoint).arg("go").into_command();
     let child = uncut.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(full).spawn().unwrap();
-    let ran = crate::support::sandbox::finish(child);
+    let ran = finish(child);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "a\n"), "{ran:?}");
 }

@@ -8,6 +8,8 @@
     reason = "a failed helper must fail its test, and clippy exempts #[test] functions only"
 )]
 
+/// `--check`.
+mod check;
 /// Every outcome through the spawned binary: exit code, stdout, stderr.
 mod contract;
 /// The tools for files, and AGENTS.md.
@@ -24,6 +26,9 @@ mod network;
 mod repair;
 /// Faults that were reported of such tools.
 mod reports;
+/// Every outcome in every format.
+#[cfg(unix)]
+mod results;
 /// Resume, torn logs, full disks, failing syncs, `kill -9`.
 #[cfg(unix)]
 mod sessions;

@@ -115,6 +115,14 @@ impl Reply {
         Reply::status(200, body.to_string())
     }
 
+    /// The same completion with so many tokens of the prompt.
+    pub(crate) fn with_tokens(mut self, prompt: u64) -> Reply {
+        let mut body: Value = serde_json::from_slice(&self.body).unwrap();
+        body["usage"]["prompt_tokens"] = json!(prompt);
+        self.body = body.to_string().into_bytes();
+        self
+    }
+
     /// Any status, with a body that is said to be JSON.
     pub(crate) fn status(code: u16, body: impl Into<Vec<u8>>) -> Reply {
         let json = ("content-type".to_owned(), "application/json".to_owned());

@@ -1,0 +1,208 @@
+//! Where the result goes: standard output, and the file of `--output-file`.
+//!
+//! Shared by the loop and the thread that may end the process, so that there is one result whoever
+//! comes first. No lock is held while anything is waited for but the one of standard output, and
+//! that only while it is written: who finds it taken knows that a line there is not finished.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use super::failure::Failure;
+use super::ledger::Ledger;
+use super::object::Object;
+use super::options::Format;
+use super::pulse::Pulse;
+use crate::gate::Gate;
+use crate::process::{self, Standard};
+use crate::time::{rfc3339, within};
+use crate::tools::Target;
+
+/// The version of everything that is written as JSON. Later releases of the same version may add
+/// members and types of events, and nothing else.
+const VERSION: u32 = 1;
+
+/// How long standard output may take no piece of a result when the process is about to end.
+const TELL_MAX: Duration = Duration::from_secs(5);
+
+/// How long the file may take then.
+const FILE_MAX: Duration = Duration::from_secs(5);
+
+/// See the module.
+pub(super) struct Publisher {
+    /// Once it is closed, nothing more is said but the result.
+    pub(super) gate: Arc<Gate>,
+    pulse: Mutex<Pulse>,
+    ledger: Mutex<Ledger>,
+    format: Format,
+    file: Option<Target>,
+    /// What has gone to standard output, where a file is to have it too.
+    kept: Mutex<Vec<u8>>,
+    stdout: Mutex<State>,
+    sequence: AtomicU64,
+}
+
+/// What has become of standard output.
+#[derive(Default)]
+struct State {
+    failed: Option<io::Error>,
+}
+
+impl Publisher {
+    /// Publishes in this form; to that file, too.
+    pub(super) fn new(format: Format, file: Option<Target>) -> Publisher {
+        Publisher {
+            gate: Arc::default(),
+            pulse: Mutex::new(Pulse::new()),
+            ledger: Mutex::new(Ledger::new()),
+            format,
+            file,
+            kept: Mutex::default(),
+            stdout: Mutex::default(),
+            sequence: AtomicU64::new(1),
+        }
+    }
+
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.ledger)
+    }
+
+    pub(super) fn pulse(&self) -> MutexGuard<'_, Pulse> {
+        lock(&self.pulse)
+    }
+
+    /// Whether standard output gets text and no JSON.
+    pub(super) fn is_text(&self) -> bool {
+        self.format == Format::Text
+    }
+
+    /// Writes an event, where events are asked for.
+    pub(super) fn event(&self, stdout: &mut dyn Write, kind: &str, members: Object) {
+        if self.format == Format::Jsonl {
+            let number = self.sequence.fetch_add(1, Ordering::Relaxed);
+            let _pass = self.gate.enter();
+            // A reader that is gone is told of at the end; the work goes on.
+            let line = line(kind, number, members);
+            self.keep(&line);
+            let _ = self.put(stdout, &line);
+        }
+    }
+
+    /// Writes a piece of text that is no answer, such as a session that is to be shown.
+    pub(super) fn text(&self, stdout: &mut dyn Write, text: &str) -> io::Result<()> {
+        let _pass = self.gate.enter();
+        self.keep(text);
+        self.put(stdout, text)
+    }
+
+    /// Writes the last there is to say, and returns how the run ended after that: that it can't be
+    /// said changes it. To be called once, and with a pass of the gate.
+    pub(super) fn conclude(
+        &self,
+        stdout: &mut dyn Write,
+        ended: Result<Option<String>, Failure>,
+    ) -> Result<(), Failure> {
+        let mut ended = ended;
+        let mut last = self.last(&ended);
+        // The file comes first: what stands there can still be replaced when the other fails.
+        if let Err(error) = self.write_file(&last) {
+            ended = ended.and(Err(unwritten("the output file", &error)));
+            last = self.last(&ended);
+        }
+        let printed = if last.is_empty() { Ok(()) } else { self.put(stdout, &last) };
+        match (ended, printed) {
+            (ended, Ok(())) => ended.map(drop),
+            (Err(failure), Err(_)) => Err(failure),
+            (Ok(_), Err(error)) => {
+                let failure = unwritten("stdout", &error);
+                // Why it can't be written either would change nothing.
+                let _ = self.write_file(&self.last(&Err(failure.clone())));
+                Err(failure)
+            }
+        }
+    }
+
+    /// The same for a process that is about to end whatever the loop does, once the gate is closed.
+    pub(super) fn conclude_late(self: &Arc<Publisher>, failure: &Failure) {
+        let last = self.last(&Err(failure.clone()));
+        if let Ok(state) = self.stdout.try_lock()
+            && state.failed.is_none()
+        {
+            process::tell(Standard::Output, &last, TELL_MAX);
+        }
+        if self.file.is_some() {
+            let publisher = Arc::clone(self);
+            let write = move || publisher.write_file(&last).is_ok();
+            // There is nobody left to tell.
+            let _ = within(Some(FILE_MAX), write);
+        }
+    }
+
+    /// What is still to be said on standard output.
+    fn last(&self, ended: &Result<Option<String>, Failure>) -> String {
+        if self.is_text() {
+            let answer = ended.as_ref().ok().and_then(Option::as_ref);
+            return answer.map_or_else(String::new, |answer| format!("{answer}\n"));
+        }
+        let ended = ended.as_ref().map(|answer| answer.as_deref());
+        let object = self.ledger().result(Object::new(), ended);
+        line("result", self.sequence.load(Ordering::Relaxed), object)
+    }
+
+    fn keep(&self, text: &str) {
+        if self.file.is_some() {
+            lock(&self.kept).extend_from_slice(text.as_bytes());
+        }
+    }
+
+    fn put(&self, stdout: &mut dyn Write, text: &str) -> io::Result<()> {
+        let mut state = lock(&self.stdout);
+        if let Some(error) = &state.failed {
+            // A line of which a part is missing must not be followed by another.
+            return Err(io::Error::new(error.kind(), error.to_string()));
+        }
+        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        if let Err(error) = &written {
+            state.failed = Some(io::Error::new(error.kind(), error.to_string()));
+        }
+        written
+    }
+
+    fn write_file(&self, last: &str) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let kept = lock(&self.kept).clone();
+        let replaced = file.replace(&|new| {
+            new.write_all(&kept)?;
+            new.write_all(last.as_bytes())
+        });
+        replaced.map(drop)
+    }
+}
+
+impl Default for Publisher {
+    fn default() -> Publisher {
+        Publisher::new(Format::Text, None)
+    }
+}
+
+/// A line of JSON: what every line has, and then the members of its own.
+fn line(kind: &str, number: u64, members: Object) -> String {
+    Object::new()
+        .with("version", VERSION)
+        .with("type", kind)
+        .with("seq", number)
+        .with("time", rfc3339(SystemTime::now()))
+        .followed_by(members)
+        .into_line()
+}
+
+pub(super) fn unwritten(what: &str, error: &io::Error) -> Failure {
+    let advice = "keep its reader alive and leave it room";
+    Failure::internal(format!("{what} can't be written: {error}"), advice)
+}
+
+/// What a thread that panicked left behind is still whole: nothing here is changed in two steps.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

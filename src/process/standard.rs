@@ -1,0 +1,179 @@
+//! Standard output and standard error as they are, and not as the standard library shows them: it
+//! takes a descriptor that was closed, or can't be written, for one that swallows everything, and a
+//! full pipe that somebody else has made non-blocking for an error.
+#![cfg_attr(unix, expect(unsafe_code, reason = "std has no poll, and runs no code before main"))]
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+#[cfg(unix)]
+use std::fs::File;
+#[cfg(unix)]
+use std::os::fd::{AsFd, AsRawFd as _};
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[cfg(unix)]
+use super::os::retry;
+#[cfg(unix)]
+use crate::time::Deadline;
+
+/// One of the streams that a program is started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Standard {
+    /// Where the answer goes.
+    Output,
+    /// Where the report goes.
+    Error,
+}
+
+/// Standard output of the process. It is unbuffered; flushing it finds out whether it can be
+/// written at all.
+#[derive(Debug)]
+#[cfg(unix)]
+pub struct Stdout(io::Result<File>);
+
+#[cfg(unix)]
+impl Stdout {
+    /// The one that the process was started with.
+    pub fn new() -> Stdout {
+        #[cfg(target_os = "linux")]
+        if WAS_CLOSED.load(Ordering::Relaxed) {
+            // The standard library has put /dev/null in its place.
+            return Stdout(Err(closed()));
+        }
+        Stdout(io::stdout().as_fd().try_clone_to_owned().map(File::from))
+    }
+
+    fn file(&mut self) -> io::Result<&mut File> {
+        self.0.as_mut().map_err(|_| closed())
+    }
+}
+
+#[cfg(unix)]
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let file = self.file()?;
+        loop {
+            match file.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    await_room(&*file, Deadline::NONE)?;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Writes nothing, which fails where something would.
+    fn flush(&mut self) -> io::Result<()> {
+        self.file()?.write(&[]).map(drop)
+    }
+}
+
+#[cfg(unix)]
+fn closed() -> io::Error {
+    io::Error::other("it is closed")
+}
+
+/// Waits until something can be written, or nobody reads any more; gives whether that came in time.
+#[cfg(unix)]
+fn await_room(stream: impl AsFd, deadline: Deadline) -> io::Result<bool> {
+    let fd = stream.as_fd().as_raw_fd();
+    let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    let limit = deadline
+        .remaining()
+        .map_or(-1, |left| libc::c_int::try_from(left.as_millis()).unwrap_or(libc::c_int::MAX));
+    // SAFETY: poll reads and writes the one pollfd that it is told of.
+    Ok(retry(|| unsafe { libc::poll(&raw mut poll, 1, limit) })? > 0)
+}
+
+/// What a pipe that has room takes without blocking (POSIX: `PIPE_BUF` on Linux), and in one piece.
+#[cfg(unix)]
+const PIECE: usize = 4096;
+
+/// Writes a text to one of the streams, unless somebody who reads it takes too long; gives whether
+/// all of it went out. A reader that has gone to sleep must not keep a process from ending.
+#[cfg(unix)]
+pub fn tell(stream: Standard, text: &str, limit: Duration) -> bool {
+    // Not by way of the standard library's streams: somebody may be blocked while holding their lock.
+    let file = match stream {
+        Standard::Output => Stdout::new().0,
+        Standard::Error => io::stderr().as_fd().try_clone_to_owned().map(File::from),
+    };
+    file.is_ok_and(|file| tell_file(&file, text.as_bytes(), Deadline::after(Some(limit))))
+}
+
+#[cfg(unix)]
+fn tell_file(mut file: &File, mut rest: &[u8], deadline: Deadline) -> bool {
+    while !rest.is_empty() {
+        if !matches!(await_room(file, deadline), Ok(true)) {
+            return false;
+        }
+        match file.write(&rest[..rest.len().min(PIECE)]) {
+            Ok(written) => rest = &rest[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Whether standard output was closed when the process was started.
+#[cfg(target_os = "linux")]
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Looks before the standard library opens `/dev/null` in its place.
+#[cfg(target_os = "linux")]
+extern "C" fn look() {
+    // SAFETY: fcntl with these arguments reads and writes no memory of ours.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
+}
+
+/// The loader calls what it finds in this section before `main`.
+// SAFETY: it is the section for such functions, and `look` needs nothing of the standard library.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+/// Standard output of the process.
+#[derive(Debug)]
+#[cfg(windows)]
+pub struct Stdout(io::Stdout);
+
+#[cfg(windows)]
+impl Stdout {
+    /// The one that the process was started with.
+    pub fn new() -> Stdout {
+        Stdout(io::stdout())
+    }
+}
+
+#[cfg(windows)]
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Writes a text to one of the streams; gives whether all of it went out.
+#[cfg(windows)]
+pub fn tell(stream: Standard, text: &str, _: Duration) -> bool {
+    let written = match stream {
+        Standard::Output => io::stdout().write_all(text.as_bytes()),
+        Standard::Error => io::stderr().write_all(text.as_bytes()),
+    };
+    written.is_ok()
+}
+
+impl Default for Stdout {
+    fn default() -> Stdout {
+        Stdout::new()
+    }
+}
