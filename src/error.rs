@@ -5,7 +5,7 @@ use std::fmt;
 use crate::outcome::Outcome;
 use crate::provider::ProviderError;
 use crate::session::SessionError;
-use crate::text::one_line;
+use crate::text::{counted, one_line};
 use crate::verdict::Refusal;
 
 /// Bytes of a command in a message.
@@ -98,7 +98,9 @@ impl fmt::Display for Error {
             Error::Provider(error) => error.fmt(f),
             Error::Refused(refusal) => refusal.fmt(f),
             Error::Session(error) => error.fmt(f),
-            Error::MaxSteps { max_steps } => write!(f, "no answer after {max_steps} steps"),
+            Error::MaxSteps { max_steps } => {
+                write!(f, "no answer after {}", counted((*max_steps).into(), "step"))
+            }
             Error::MaxTokensTotal { spent, limit } => {
                 write!(f, "no answer after {spent} tokens of the {limit} that are allowed")
             }
@@ -107,7 +109,8 @@ impl fmt::Display for Error {
             }
             Error::VerifyFailed { command, attempts, summary } => {
                 let command = one_line(command, COMMAND_MAX);
-                write!(f, "`{command}` did not pass after {attempts} answers, at last: {summary}")
+                let answers = counted((*attempts).into(), "answer");
+                write!(f, "`{command}` did not pass after {answers}, at last: {summary}")
             }
             Error::Deadline => f.write_str("the run's time is over"),
         }

@@ -88,11 +88,12 @@
 //!   syncs a log.
 //! - The loop has no I/O of its own: no file, no socket, no process.
 //! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes and holds unsafe code.
-//!   Threads are started there, and to look up a host.
+//!   Threads are started there and by [`time::within`], which takes on what may hang for ever: the
+//!   lookup of a host, and the output file of a process that is about to end.
 //! - Only `main` reads the process's arguments, environment, directory and standard streams. A run
 //!   can be repeated in the same process. What belongs to the process as a whole, and only a program
-//!   that owns it may ask for, are the two statics in [`process`]: where signals go, and whether
-//!   orphans are adopted.
+//!   that owns it may ask for, are the three statics in [`process`]: where signals go, whether orphans
+//!   are adopted, and whether standard output was closed from the start.
 //! - Only [`cli`] prints. What it prints, what is logged and what is sent has been through
 //!   [`Mask`](secret::Mask).
 //! - No tool failure ends a run, and no endpoint failure becomes an answer.
@@ -101,9 +102,11 @@
 //!
 //! One thread drives the loop. A command has a helper of its own, which reads its output. In the
 //! program, and not in a run inside another, a further thread sees signals and the deadline whatever
-//! the loop is blocked in. It shares two things with the loop: the [`gate`](gate::Gate) that lets a
-//! record or an answer in flight finish and none begin, and the [`processes`](process::Processes)
-//! that it kills, with the files that hold their output. Then it says so and ends the process.
+//! the loop is blocked in. It shares three things with the loop: the [`gate`](gate::Gate) that lets a
+//! record or a line in flight finish and none begin; the [`processes`](process::Processes) that it
+//! kills, with the files that hold their output; and the publisher of [`cli`], which knows what the run
+//! has come to, what was last said and where the result goes. It closes the gate, kills, writes the
+//! result and ends the process. Until then it says now and then what the run waits for.
 
 pub mod agent;
 pub mod cli;

@@ -252,6 +252,9 @@ impl OpenAi {
         let proxy = self.settings.proxy.as_ref();
         let through = proxy.map(|proxy| format!(" through the proxy {}", proxy.authority()));
         let through = through.unwrap_or_default();
+        // Where the host is an address, the error of the only one that was tried begins with it.
+        let name = format!("{endpoint}: ");
+        let reason = reason.strip_prefix(&name).unwrap_or(&reason);
         ProviderError::Transport { detail: format!("{doing} {endpoint}{through}: {reason}") }
     }
 }

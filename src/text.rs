@@ -41,6 +41,12 @@ pub fn tail(text: &str, max: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(max))..]
 }
 
+/// A number with its noun: `1 step`, `2 steps`.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// At most `max` bytes of each end of `text`, and how many lie between them; none where the text is
 /// not much longer than that, and so not worth cutting.
 pub fn both_ends(text: &str, max: usize) -> Option<(&str, usize, &str)> {

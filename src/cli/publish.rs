@@ -198,7 +198,7 @@ fn line(kind: &str, number: u64, members: Object) -> String {
 }
 
 pub(super) fn unwritten(what: &str, error: &io::Error) -> Failure {
-    let advice = "keep its reader alive and leave it room";
+    let advice = "give it a reader that stays, or a file with room";
     Failure::internal(format!("{what} can't be written: {error}"), advice)
 }
 

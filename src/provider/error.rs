@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::outcome::Outcome;
 use crate::secret::Mask;
-use crate::text::{Lossy, one_line};
+use crate::text::{Lossy, counted, one_line};
 
 /// Why there is no completion.
 #[derive(Debug)]
@@ -233,8 +233,7 @@ impl fmt::Display for ProviderError {
         match self {
             ProviderError::Status(error) => error.fmt(f),
             ProviderError::Spent { attempts, asked, last } => {
-                let plural = if *attempts == 1 { "" } else { "s" };
-                write!(f, "{last} ({attempts} attempt{plural}")?;
+                write!(f, "{last} ({}", counted((*attempts).into(), "attempt"))?;
                 if let Some(asked) = asked {
                     write!(f, "; it asks to wait {:.1} s", asked.as_secs_f64())?;
                 }
