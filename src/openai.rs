@@ -5,8 +5,9 @@
 //! in their own way, wait for ever and replace what is not UTF-8. Everything is spelled out in
 //! `agent` and `OpenAi::post`, and connections are opened by `Connect`.
 //!
-//! One request has one connection. Keeping it for the next saves a handshake that no model's
-//! answer lets anybody notice, and costs an error each time the other side has closed it.
+//! A connection is kept for the next request when its response has been read to the end. One that the
+//! other side has closed by then costs nothing: that is seen before it is used again, or else the
+//! request goes out once more on a new one.
 
 mod connect;
 mod endpoint;
@@ -43,6 +44,7 @@ use incoming::{Broken, Incoming, encoding, is_cut, retry_after, shown};
 use limits::{CONNECT_TIMEOUT, Limits};
 use lookup::Lookup;
 use patience::Patience;
+use plain::is_closed;
 pub use progress::Progress;
 use progress::Track;
 use proxied::Via;
@@ -58,6 +60,10 @@ const BODY_MAX: usize = 64 << 20;
 /// The same of the body of a refusal, and how long it may take.
 const REFUSAL_MAX: usize = 1 << 20;
 const REFUSAL_TIME: Duration = Duration::from_secs(10);
+
+/// How long a connection may lie unused and still be taken for the next request. Somewhere between the
+/// two sides it may be forgotten without a word, and then nothing would come until the idle time-out.
+const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// How much of a body that is too large stands in the error.
 const EXCESS_KEPT: usize = 64 << 10;
@@ -143,9 +149,11 @@ impl OpenAi {
         let limits = Limits::new(&self.settings, deadline);
         self.patience.renew();
         self.track.renew();
-        let response = self
-            .post(body, &limits)
-            .map_err(|error| self.error(error, "no response from", &limits))?;
+        let response = match self.post(body, &limits) {
+            Err(ureq::Error::Io(error)) if self.is_stale(&error) => self.post(body, &limits),
+            response => response,
+        };
+        let response = response.map_err(|error| self.error(error, "no response from", &limits))?;
         let (parts, body) = response.into_parts();
         let mut body = Incoming::new(body.into_reader());
         let status = parts.status.as_u16();
@@ -179,6 +187,12 @@ impl OpenAi {
                 self.error(ureq::Error::from(error), &doing, &limits)
             }
         })
+    }
+
+    /// Whether an error without a response only says that a connection of an earlier request had been
+    /// closed in the meantime. There is never a second one to be taken for the same request.
+    fn is_stale(&self, error: &io::Error) -> bool {
+        self.track.get().connected.is_none() && is_closed(error)
     }
 
     fn read_body(
@@ -316,8 +330,9 @@ fn agent(connect: Connect, lookup: Lookup) -> Agent {
         // Larger than the head, which has to fit in.
         .input_buffer_size(128 << 10)
         .output_buffer_size(64 << 10)
-        .max_idle_connections(0)
-        .max_idle_connections_per_host(0)
+        .max_idle_connections(1)
+        .max_idle_connections_per_host(1)
+        .max_idle_age(IDLE_MAX)
         .build();
     Agent::with_parts(config, connect, lookup)
 }

@@ -30,6 +30,9 @@ pub(super) enum Broken {
 /// How long the usage and the end of a stream may take once the model is done.
 const AFTER_REASON: Duration = Duration::from_secs(3);
 
+/// How long the end of the body may take once the last event is there.
+const AFTER_DONE: Duration = Duration::from_millis(50);
+
 /// Bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
@@ -96,9 +99,19 @@ impl<R: Read> Incoming<R> {
                     Err(error) => return Err(Broken::Connection(error)),
                 };
             if is_over {
+                if assembler.is_done() {
+                    self.read_end(patience);
+                }
                 return assembler.finish().map_err(Broken::Content);
             }
         }
+    }
+
+    /// Reads once more behind the last event, where in most cases nothing but the end of the body is
+    /// to come: only then can the connection serve another request.
+    fn read_end(&mut self, patience: &Patience) {
+        patience.cut_to(AFTER_DONE);
+        let _ = self.read_some();
     }
 
     /// Hands on what has come.

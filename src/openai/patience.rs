@@ -20,6 +20,11 @@ impl Patience {
         end.get_or_insert_with(|| Instant::now() + limit);
     }
 
+    /// Waits no longer than `limit` from now on, whatever the limit was.
+    pub(super) fn cut_to(&self, limit: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + limit);
+    }
+
     /// Waits as long as the limits of the request say.
     pub(super) fn renew(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;

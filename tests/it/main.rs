@@ -10,6 +10,8 @@
 
 /// `--check`.
 mod check;
+/// Connections that serve several requests.
+mod connections;
 /// Every outcome through the spawned binary: exit code, stdout, stderr.
 mod contract;
 /// The tools for files, and AGENTS.md.

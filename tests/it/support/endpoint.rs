@@ -190,6 +190,17 @@ impl Reply {
         Reply { then: Then::Stall, ..self }
     }
 
+    /// The same, but the connection waits for its next request.
+    pub(crate) fn kept(self) -> Reply {
+        Reply { then: Then::Keep, ..self }
+    }
+
+    /// The same, but the connection is closed behind it, although nothing in it says so.
+    pub(crate) fn hung_up(self) -> Reply {
+        let whole = self.body.len().to_string();
+        Reply { then: Then::Close, ..self }.with_header("content-length", &whole)
+    }
+
     /// The same, but so many bytes of the body at a time, with a pause after each piece.
     pub(crate) fn in_pieces(self, size: usize, pause: Duration) -> Reply {
         Reply { pace: Pace { size, pause }, ..self }
@@ -239,6 +250,8 @@ impl Drop for Hold {
 /// What came in.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
+    /// The connection that it came on, by its other end.
+    pub(crate) peer: SocketAddr,
     /// Request line and headers.
     pub(crate) head: String,
     /// The body as it came.
@@ -504,7 +517,8 @@ fn read_head(mut stream: &TcpStream) -> io::Result<Option<String>> {
 }
 
 fn read_request(mut stream: &TcpStream, head: String, then: Then) -> io::Result<Request> {
-    let mut request = Request { head, raw: Vec::new(), body: Value::Null };
+    let peer = stream.peer_addr()?;
+    let mut request = Request { peer, head, raw: Vec::new(), body: Value::Null };
     let length = request.header("content-length").and_then(|length| length.parse().ok());
     request.raw.resize(length.unwrap_or(0), 0);
     // Closing a socket that has something unread resets the connection.
@@ -598,7 +612,7 @@ mod tests {
         let body = json!({"model": "m", "tools": [{}], "messages": messages});
         let head = "POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 1\r\n\
                     Content-Type: application/json\r\nAuthorization: Bearer k\r\n\r\n";
-        Request { head: head.to_owned(), raw: Vec::new(), body }
+        Request { peer: ([127, 0, 0, 1], 1).into(), head: head.to_owned(), raw: Vec::new(), body }
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> Value {
