@@ -1,6 +1,7 @@
 #!/bin/sh
 # Prints what a run costs, beside a minimal loop that does the same I/O with std alone, in one go on
 # one machine. Asserts nothing: times on shared machines are noisy, so read the ratios.
+# Words choose parts: `scripts/bench.sh sessions`.
 set -eu
 cd "$(dirname "$0")/.."
 cargo bench --locked --bench run -- "$@"

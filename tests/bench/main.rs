@@ -2,8 +2,10 @@
 //! one request a step on one endpoint, `true` in a shell, two synced lines in a log.
 //!
 //! Both are processes of their own, run in turn against the same scripted endpoint. Behind that,
-//! what commands, reading a large response and the tools for files cost, each beside what does the
-//! same work without us. Nothing is asserted; the numbers are for reading.
+//! what commands, reading a large response or log and the tools for files cost, each beside what
+//! does the same work without us. Nothing is asserted; the numbers are for reading.
+//!
+//! Words on the command line choose among the parts, which are all run without any.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may stop at the first fault")]
@@ -14,6 +16,7 @@ mod baseline;
 mod commands;
 mod endpoint;
 mod files;
+mod sessions;
 mod wire;
 
 use std::fs;
@@ -35,6 +38,9 @@ struct Sample {
     sent: u64,
 }
 
+/// The name of a part of the benchmark, and what prints its figures, with a folder to work in.
+type Part = (&'static str, fn(&Path));
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, word, url, log] = arguments.as_slice()
@@ -51,13 +57,22 @@ fn main() {
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     println!("figure\tuncut\tbaseline\tratio");
-    start(&folder);
-    steps(&folder);
-    wire::compare(&folder);
-    #[cfg(unix)]
-    shell(&folder);
-    files::run(&folder);
-    sizes();
+    let parts: &[Part] = &[
+        ("start", start),
+        ("steps", steps),
+        ("wire", wire::compare),
+        ("sessions", sessions::compare),
+        #[cfg(unix)]
+        ("shell", shell),
+        ("files", files::run),
+        ("sizes", sizes),
+    ];
+    let words: Vec<&String> = arguments[1..].iter().filter(|word| !word.starts_with('-')).collect();
+    for (name, run) in parts {
+        if words.is_empty() || words.iter().any(|word| word == name) {
+            run(&folder);
+        }
+    }
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -102,7 +117,7 @@ fn shell(folder: &Path) {
     }
 }
 
-fn sizes() {
+fn sizes(_folder: &Path) {
     let size = fs::metadata(binary()).unwrap().len();
     println!("size of the release binary (bytes)\t{size}");
 }

@@ -1,5 +1,5 @@
 //! What reading costs, beside `serde_json` that reads the same bytes as a `Value`: the whole body of
-//! a response, the data of each event, the records of a session.
+//! a response, the data of each event.
 //!
 //! Each reader has a process of its own, so that its peak memory is its own.
 
@@ -15,41 +15,38 @@ use uncut::session::Session;
 use uncut::wire::{Assembler, completion};
 
 use crate::endpoint::peak;
+use crate::sessions;
 
 /// Bytes of the text in the body.
 const TEXT: usize = 60_000_000;
 
 const DELTAS: usize = 200_000;
 
-/// Four records each: a log of about 85 MB.
-const LOG_ROUNDS: usize = 100_000;
-
-/// Prints speed and peak memory of all readers.
+/// Prints speed and peak memory of the readers of responses.
 pub(crate) fn compare(folder: &Path) {
-    let [body, stream, log] = ["body", "stream", "log"].map(|name| folder.join(name));
+    let [body, stream] = ["body", "stream"].map(|name| folder.join(name));
     write_body(&body);
     write_stream(&stream);
-    write_log(&log);
-    for (what, input, ours, theirs) in [
-        ("a body of 60 MB", &body, "body", "body-value"),
-        ("a stream of 200,000 deltas", &stream, "stream", "stream-value"),
-        ("a session of small records", &log, "session", "session-values"),
-    ] {
-        let megabytes = fs::metadata(input).unwrap().len() as f64 / 1e6;
-        // The best of some runs, in turn: what disturbs only adds.
-        let mut best = [(f64::MAX, 0); 2];
-        for _ in 0..5 {
-            for (best, reader) in best.iter_mut().zip([ours, theirs]) {
-                let (seconds, peak) = in_child(reader, input);
-                *best = (best.0.min(seconds), peak);
-            }
+    compare_readers("a body of 60 MB", &body, "body", "body-value");
+    compare_readers("a stream of 200,000 deltas", &stream, "stream", "stream-value");
+}
+
+/// Prints speed and peak memory of two readers of one file.
+pub(crate) fn compare_readers(what: &str, input: &Path, ours: &str, theirs: &str) {
+    let megabytes = fs::metadata(input).unwrap().len() as f64 / 1e6;
+    // The best of some runs, in turn: what disturbs only adds.
+    let mut best = [(f64::MAX, 0); 2];
+    for _ in 0..5 {
+        for (best, reader) in best.iter_mut().zip([ours, theirs]) {
+            let (seconds, peak) = in_child(reader, input);
+            *best = (best.0.min(seconds), peak);
         }
-        let [(ours, our_peak), (theirs, their_peak)] = best;
-        let (ours, theirs) = (megabytes / ours, megabytes / theirs);
-        println!("{what} (MB/s, beside Value)\t{ours:.0}\t{theirs:.0}\t{:.2}", ours / theirs);
-        let ratio = our_peak as f64 / their_peak as f64;
-        println!("peak memory of it (KiB)\t{our_peak}\t{their_peak}\t{ratio:.2}");
     }
+    let [(ours, our_peak), (theirs, their_peak)] = best;
+    let (ours, theirs) = (megabytes / ours, megabytes / theirs);
+    println!("{what} (MB/s, beside Value)\t{ours:.0}\t{theirs:.0}\t{:.2}", ours / theirs);
+    let ratio = our_peak as f64 / their_peak as f64;
+    println!("peak memory of it (KiB)\t{our_peak}\t{their_peak}\t{ratio:.2}");
 }
 
 /// Reads the file as the reader of this name does, and prints seconds and peak memory in KiB.
@@ -62,7 +59,7 @@ pub(crate) fn read(reader: &str, input: &str) {
         "stream" => timed(File::open(input).unwrap(), assemble),
         "stream-value" => timed(File::open(input).unwrap(), values),
         "session" => timed(Path::new(input), |log| Session::open(log).unwrap()),
-        "session-values" => timed(File::open(input).unwrap(), records),
+        "session-values" => timed(File::open(input).unwrap(), sessions::values),
         other => unreachable!("no reader {other}"),
     };
     let peak = peak(std::process::id()).unwrap_or_default();
@@ -108,31 +105,6 @@ fn values(stream: File) {
         }
         line.clear();
     }
-}
-
-/// All of them at once, as a conversation is held.
-fn records(log: File) -> Vec<Value> {
-    let lines = BufReader::new(log).split(b'\n');
-    lines.map(|line| serde_json::from_slice(&line.unwrap()).unwrap()).collect()
-}
-
-fn write_log(path: &Path) {
-    let call = json!({"id": "c1", "type": "function",
-        "function": {"name": "shell", "arguments": "{\"command\":\"ls\"}"}});
-    let records: Vec<String> = [
-        json!({"role": "user", "content": "go"}),
-        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
-        json!({"role": "tool", "tool_call_id": "c1", "content": "[exit 0]"}),
-        json!({"role": "assistant", "content": "done"}),
-    ]
-    .map(|message| {
-        let record = json!({"v": 1, "time": "2026-11-30T12:00:00.000Z", "message": message,
-            "finish_reason": "stop", "model": "m",
-            "usage": {"prompt_tokens": 10, "completion_tokens": 4}});
-        format!("{record}\n")
-    })
-    .into();
-    fs::write(path, records.concat().repeat(LOG_ROUNDS)).unwrap();
 }
 
 fn write_body(path: &Path) {
