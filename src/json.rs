@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -22,6 +22,9 @@ impl Json {
     /// Keeps a value that the parser has already seen whole.
     pub fn from_raw(raw: &RawValue) -> Json {
         let text = raw.get();
+        if !text.starts_with(['{', '[']) {
+            return Json(raw.to_owned());
+        }
         let compact = compact(text);
         if compact.len() == text.len() {
             return Json(raw.to_owned());
@@ -137,10 +140,24 @@ impl<'a> Members<'a> {
         self.0.iter().map(|(name, value)| (&**name, *value))
     }
 
+    /// Whether there may be one more member, of this name.
+    fn admit<E: serde::de::Error>(&self, name: &str) -> Result<(), E> {
+        if self.0.len() == MEMBERS_MAX {
+            return Err(E::custom(format_args!("more than {MEMBERS_MAX} members")));
+        }
+        match self.0.iter().any(|(earlier, _)| earlier == name) {
+            true => Err(given_twice(name)),
+            false => Ok(()),
+        }
+    }
+
     /// Keeps what was not taken out.
     pub fn into_fields(self) -> Fields {
         let own = |(name, value): (Cow<'_, str>, _)| (name.into_owned(), Json::from_raw(value));
-        Fields(self.0.into_iter().map(own).collect())
+        let mut fields: Vec<_> = self.0.into_iter().map(own).collect();
+        // They are collected in place, with room for those that were taken out.
+        fields.shrink_to_fit();
+        Fields(fields)
     }
 }
 
@@ -154,6 +171,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 /// keep us busy for hours.
 pub(crate) const MEMBERS_MAX: usize = 1_000;
 
+/// Room that most objects find enough.
+const MEMBERS_USUAL: usize = 6;
+
 struct MembersVisitor;
 
 impl<'de> Visitor<'de> for MembersVisitor {
@@ -164,18 +184,67 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-        let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
-        while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-            if members.len() == MEMBERS_MAX {
-                return Err(A::Error::custom(format_args!("more than {MEMBERS_MAX} members")));
-            }
-            if members.iter().any(|(earlier, _)| *earlier == name) {
-                return Err(A::Error::custom(format_args!("\"{name}\" is given twice")));
-            }
-            members.push((name, value));
+        let mut members = Members(Vec::with_capacity(MEMBERS_USUAL));
+        while let Some(Name(name)) = map.next_key()? {
+            members.admit(&name)?;
+            members.0.push((name, map.next_value()?));
         }
-        Ok(Members(members))
+        Ok(members)
     }
+}
+
+/// The members of a JSON object, one of which is an object whose members these are, in a single
+/// pass: a large object is not read once to find its end and then again to take it apart.
+#[derive(Debug)]
+pub(crate) struct Nested<'a> {
+    pub(crate) outer: Members<'a>,
+    /// None where it is absent or null.
+    pub(crate) inner: Option<Members<'a>>,
+}
+
+impl<'a> Nested<'a> {
+    /// Reads `text`, in which the inner object is called `name`.
+    ///
+    /// # Errors
+    ///
+    /// It is not JSON, a name stands twice, or one of the two is no object.
+    pub(crate) fn read(text: &'a str, name: &'static str) -> serde_json::Result<Nested<'a>> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let nested = deserializer.deserialize_map(NestedVisitor(name))?;
+        deserializer.end()?;
+        Ok(nested)
+    }
+}
+
+/// With the name of the inner object.
+struct NestedVisitor(&'static str);
+
+impl<'de> Visitor<'de> for NestedVisitor {
+    type Value = Nested<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Nested<'de>, A::Error> {
+        let mut outer = Members(Vec::with_capacity(MEMBERS_USUAL));
+        let mut inner: Option<Option<Members<'de>>> = None;
+        while let Some(Name(name)) = map.next_key()? {
+            if name != self.0 {
+                outer.admit(&name)?;
+                outer.0.push((name, map.next_value()?));
+            } else if inner.is_some() {
+                return Err(given_twice(&name));
+            } else {
+                inner = Some(map.next_value()?);
+            }
+        }
+        Ok(Nested { outer, inner: inner.flatten() })
+    }
+}
+
+fn given_twice<E: serde::de::Error>(name: &str) -> E {
+    E::custom(format_args!("\"{name}\" is given twice"))
 }
 
 /// A name, borrowed unless it is written with escapes.
@@ -246,6 +315,35 @@ mod tests {
     #[test]
     fn null_is_absent() {
         assert!(members("{\"a\":null}").unwrap().take("a").is_none());
+        assert!(Nested::read("{\"in\":null}", "in").unwrap().inner.is_none());
+    }
+
+    /// A conversation holds hundreds of thousands of them, most of them empty.
+    #[test]
+    fn kept_members_take_no_more_room_than_they_need() {
+        let mut all = members("{\"a\":1,\"b\":2,\"c\":3}").unwrap();
+        all.take("b");
+        let fields = all.into_fields();
+        assert_eq!((fields.0.len(), fields.0.capacity()), (2, 2));
+    }
+
+    #[test]
+    fn an_object_in_another_is_taken_apart_with_it() {
+        let mut both = Nested::read(r#"{"a":1,"\u0069n":{"a":2,"in":{}},"b":3}"#, "in").unwrap();
+        let outer: Vec<_> = both.outer.iter().map(|(name, value)| (name, value.get())).collect();
+        assert_eq!(outer, [("a", "1"), ("b", "3")]);
+        assert_eq!(both.inner.as_mut().unwrap().take("a").unwrap().get(), "2");
+        for (text, reason) in [
+            (r#"{"in":{},"in":null}"#, "\"in\" is given twice"),
+            (r#"{"in":null,"in":{}}"#, "\"in\" is given twice"),
+            (r#"{"in":{"a":1,"a":1}}"#, "\"a\" is given twice"),
+            (r#"{"a":1,"in":{},"a":1}"#, "\"a\" is given twice"),
+            (r#"{"in":1}"#, "invalid type: integer `1`, expected an object"),
+            (r#"{"in":{}}}"#, "trailing characters"),
+        ] {
+            let error = Nested::read(text, "in").unwrap_err().to_string();
+            assert!(error.starts_with(reason), "{error}");
+        }
     }
 
     #[test]

@@ -109,7 +109,15 @@ impl Message {
     ///
     /// An unknown role, or a member of the wrong type; the error names it.
     pub fn from_json(text: &str) -> Result<Message, ShapeError> {
-        let mut members: Members<'_> = read(text, "message")?;
+        Message::from_members(read(text, "message")?)
+    }
+
+    /// Reads a message of any role from its members.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Message::from_json`].
+    pub fn from_members(mut members: Members<'_>) -> Result<Message, ShapeError> {
         let role = members.take("role").ok_or_else(|| ShapeError("no role".to_owned()))?;
         let role: String = read(role.get(), "role")?;
         match role.as_str() {

@@ -47,6 +47,9 @@ pub use repair::Repair;
 pub use show::{Ending, Shown, show};
 use storage::{Log, Opened};
 
+/// How much of a log is read at once.
+const READ_MAX: usize = 64 << 10;
+
 /// What the model is told of a call whose result was lost.
 pub const INTERRUPTED: &str = "interrupted: may or may not have taken effect";
 
@@ -202,7 +205,7 @@ impl Session {
 /// Reads a log from its start into `conversation`, up to the damage if there is any, and returns
 /// its length in bytes.
 fn replay(file: &File, conversation: &mut Conversation) -> Result<u64, ReadError> {
-    record::read_all(BufReader::new(file), |entry| take(conversation, entry))
+    record::read_all(BufReader::with_capacity(READ_MAX, file), |entry| take(conversation, entry))
 }
 
 fn unreadable(path: &Path, error: ReadError) -> SessionError {

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::json::Members;
+use crate::json::{Members, Nested};
 use crate::message::Message;
 use crate::outcome::Outcome;
 use crate::provider::Usage;
@@ -145,7 +145,8 @@ pub(super) fn read_members(line: &[u8]) -> Result<(Entry, Members<'_>), String> 
 }
 
 fn read_text(text: &str) -> Result<(Entry, Members<'_>), String> {
-    let mut members: Members<'_> = serde_json::from_str(text).map_err(|error| invalid(&error))?;
+    let Nested { outer: mut members, inner: message } =
+        Nested::read(text, "message").map_err(|error| invalid(&error))?;
     match members.take("v").map(|version| version.get()) {
         Some("1") => {}
         Some(other) => {
@@ -154,10 +155,8 @@ fn read_text(text: &str) -> Result<(Entry, Members<'_>), String> {
         }
         None => return Err("no version: \"v\" is missing".to_owned()),
     }
-    let Some(message) = members.take("message") else {
-        return Err("no \"message\"".to_owned());
-    };
-    let message = Message::from_json(message.get()).map_err(|error| error.to_string())?;
+    let message = message.ok_or("no \"message\"")?;
+    let message = Message::from_members(message).map_err(|error| error.to_string())?;
     let refused = members.get("refused").is_some_and(|refused| refused.get() != "false");
     Ok((Entry { message, refused }, members))
 }
@@ -293,8 +292,9 @@ mod tests {
                 "invalid JSON, at byte 12 of the line: EOF while parsing a string",
             ),
             (b"{} {}\n", "invalid JSON, at byte 4 of the line: trailing characters"),
-            (b"{\"v\":1,\"v\":1}\n", "not a record, at byte 13 of the line: \"v\" is given twice"),
+            (b"{\"v\":1,\"v\":1}\n", "not a record, at byte 10 of the line: \"v\" is given twice"),
             (b"{\"message\":{}}\n", "no version: \"v\" is missing"),
+            (b"{\"v\":1,\"message\":null}\n", "no \"message\""),
             (b"{\"v\":2}\n", "unknown version 2; only 1 can be read"),
             (b"{\"v\":\"1\"}\n", "unknown version \"1\"; only 1 can be read"),
             (b"{\"v\":1}\n", "no \"message\""),
