@@ -13,6 +13,7 @@ use std::slice;
 use super::draft::{Draft, Special};
 use super::flags::{FLAGS, Flag, Given, Takes};
 use super::options::{Options, Origin, SessionTask, UsageError};
+use crate::openai::Endpoint;
 use crate::secret::Secret;
 use crate::text::{Lossy, one_line};
 
@@ -53,17 +54,31 @@ pub(super) fn parse(
     draft.finish()
 }
 
-/// Everything that may be a key, whether it will be used or not: so that a message about a line that
-/// was not understood does not show one either.
+/// Everything that may be a key, or be secret in a URL, whether it will be used or not: so that a
+/// message about a line that was not understood does not show one, nor a session that is printed.
 pub(super) fn keys(args: &[OsString], environment: &[(OsString, OsString)]) -> Vec<Secret> {
-    let is_key = |flag: &&Flag| flag.long == "api-key";
-    let variables = FLAGS.iter().filter(is_key).flat_map(|flag| flag.env);
+    let keys = given("api-key", args, environment).into_iter();
+    let keys = keys.filter_map(|key| Secret::parse(key).ok().flatten());
+    let urls = given("base-url", args, environment).into_iter();
+    let urls = urls.filter_map(|url| Endpoint::parse(url).ok());
+    keys.chain(urls.flat_map(|endpoint| endpoint.secrets())).collect()
+}
+
+/// Every value that a flag may have been given, as far as it is UTF-8.
+fn given<'a>(
+    long: &str,
+    args: &'a [OsString],
+    environment: &'a [(OsString, OsString)],
+) -> Vec<&'a str> {
+    let flag = FLAGS.iter().filter(|flag| flag.long == long);
+    let variables = flag.flat_map(|flag| flag.env);
     let variables = variables.filter_map(|name| lookup(environment, name)?.to_str());
-    let attached = args.iter().filter_map(|word| word.to_str()?.strip_prefix("--api-key="));
-    let following = args.windows(2).filter(|pair| pair[0] == "--api-key");
+    let name = format!("--{long}");
+    let attached =
+        args.iter().filter_map(|word| word.to_str()?.strip_prefix(&*name)?.strip_prefix('='));
+    let following = args.windows(2).filter(|pair| pair[0] == *name);
     let following = following.filter_map(|pair| pair[1].to_str());
-    let keys = variables.chain(attached).chain(following);
-    keys.filter_map(|key| Secret::parse(key).ok().flatten()).collect()
+    variables.chain(attached).chain(following).collect()
 }
 
 struct Parser<'a> {

@@ -79,7 +79,7 @@ impl Endpoint {
     }
 
     /// The password, and those values of the query that are keys by their names.
-    pub(super) fn secrets(&self) -> Vec<Secret> {
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
         self.secrets.iter().chain(&self.basic).cloned().collect()
     }
 
