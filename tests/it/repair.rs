@@ -1,6 +1,7 @@
 //! `--repair-session` and `--show-session` through the real binary.
 
 use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Stdio;
 
@@ -57,6 +58,33 @@ fn the_damage_is_moved_to_a_file_beside_the_log_and_told() {
     // A result for a call that nobody made is a record, and no continuation.
     let orphan = whole.clone() + &result("c1") + &user("three");
     assert_repaired(orphan.as_bytes(), whole.len(), "; 1 line behind the damage could be read");
+}
+
+/// A line of more than 256 MB is no record, whatever it holds. The log is mostly a hole.
+#[test]
+fn a_line_of_any_length_is_moved_whole() {
+    let dir = Dir::new("endless").with("s.jsonl", user("one"));
+    let whole = user("one").len() as u64;
+    let hole = whole + (256 << 20) + 10;
+    let log = fs::File::options().append(true).open(dir.path("s.jsonl")).unwrap();
+    log.set_len(hole).unwrap();
+    (&log).write_all(format!("\n{}", user("two")).as_bytes()).unwrap();
+    let says = format!("line 2 (byte {whole}): a record of more than 268435456 bytes");
+    let ran = show(&dir);
+    assert!(ran.code == Some(30) && ran.stderr.contains(&says), "{ran:?}");
+    let ran = repair(&dir);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let bytes = hole - whole + 1 + whole;
+    let moved = format!("{says}; from there on 2 lines, {bytes} bytes, were moved to ");
+    assert!(ran.stderr.contains(&moved), "{ran:?}");
+    assert!(ran.stderr.contains("; 1 line behind the damage could be read"), "{ran:?}");
+    assert_eq!(dir.read("s.jsonl"), user("one"));
+    let mut copy = fs::File::open(dir.path("s.jsonl.damaged-1")).unwrap();
+    assert_eq!(copy.metadata().unwrap().len(), bytes);
+    copy.seek(SeekFrom::Start(hole - whole)).unwrap();
+    let mut end = String::new();
+    copy.read_to_string(&mut end).unwrap();
+    assert_eq!(end, format!("\n{}", user("two")));
 }
 
 #[test]

@@ -324,6 +324,83 @@ fn a_record_is_one_write_and_then_a_sync() {
     }
 }
 
+/// What the log is read for must not change any more, so the lock comes first, and it is one that
+/// is not waited for and that the death of the process ends.
+#[test]
+fn a_log_is_locked_before_it_is_read() {
+    if !has_strace() {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    let dir = Dir::new("lock-first").with("s.jsonl", user("one"));
+    let endpoint = Endpoint::start(vec![Reply::answer("ok")]);
+    let arguments = ["-o", "trace", "-P", "s.jsonl", "-e", "trace=flock,read,write"];
+    let ran = on(Uncut::below(&dir, "strace", &arguments), &endpoint).arg("go").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let trace = dir.read("trace");
+    let calls: Vec<&str> = trace.lines().filter_map(|line| line.split('(').next()).collect();
+    assert_eq!(calls[..4], ["flock", "read", "read", "write"], "{trace}");
+    assert!(trace.lines().next().unwrap().contains(", LOCK_EX|LOCK_NB)"), "{trace}");
+    endpoint.finish();
+}
+
+/// Runs on a file system whose locks fail with `error`.
+fn run_without_locks(dir: &Dir, endpoint: &Endpoint, error: &str) -> Ran {
+    let inject = format!("inject=flock:error={error}");
+    let arguments = ["-o", "trace", "-e", "trace=flock", "-e", &inject];
+    let ran = on(Uncut::below(dir, "strace", &arguments), endpoint).arg("go").run();
+    assert!(dir.read("trace").contains("(INJECTED)"), "{ran:?}");
+    ran
+}
+
+#[test]
+fn a_file_system_without_locks_is_a_warning_and_a_lock_that_fails_is_an_error() {
+    if !has_strace() {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    for (error, says) in [
+        ("ENOLCK", "No locks available"),
+        ("EOPNOTSUPP", "Operation not supported"),
+        ("ENOSYS", "Function not implemented"),
+    ] {
+        let dir = Dir::new("no-locks").with("s.jsonl", user("one"));
+        let endpoint = Endpoint::start(vec![Reply::answer("ok")]);
+        let ran = run_without_locks(&dir, &endpoint, error);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "{ran:?}");
+        let path = dir.path("s.jsonl");
+        let warning = format!("warning: {} can't be locked here ({says}", path.display());
+        assert!(ran.stderr.contains(&warning), "{error}: {ran:?}");
+        assert_eq!(records(&dir.read("s.jsonl")).len(), 3);
+        endpoint.finish();
+    }
+    let dir = Dir::new("bad-lock").with("s.jsonl", user("one"));
+    let endpoint = Endpoint::start(Vec::new());
+    let ran = run_without_locks(&dir, &endpoint, "EIO");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(ran.stderr.contains("Input/output error"), "{ran:?}");
+    assert_eq!(dir.read("s.jsonl"), user("one"));
+}
+
+/// Two runs on such a file system: the one whose log has grown meanwhile stops before it writes.
+#[test]
+fn without_locks_no_record_of_another_run_is_cut_off() {
+    if !has_strace() {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    let dir = Dir::new("unlocked").with("s.jsonl", user("one"));
+    let append = json!({"command": "cat theirs >> s.jsonl"}).to_string();
+    dir.write("theirs", user("theirs"));
+    let endpoint = Endpoint::start(vec![Reply::tool_call("c1", "shell", &append)]);
+    let ran = run_without_locks(&dir, &endpoint, "ENOLCK");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(32), ""), "{ran:?}");
+    assert!(ran.stderr.contains("another process writes to it; it was not touched"), "{ran:?}");
+    let log = records(&dir.read("s.jsonl"));
+    assert_eq!(log.len(), 4);
+    assert_eq!(log[3]["message"]["content"], "theirs");
+}
+
 /// A generator of its own, so that a failure can be repeated.
 struct Random(u64);
 
