@@ -156,3 +156,28 @@ fn truncate(mut file: &File, offset: u64, len: u64) -> io::Result<()> {
     file.seek(SeekFrom::End(0))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run that ends up here has no lock, because the file system has none.
+    #[test]
+    fn what_another_process_does_to_the_log_meanwhile_stops_the_repair() {
+        let folder = std::env::temp_dir().join(format!("uncut-repair-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("log");
+        fs::write(&path, "whole\ntorn").unwrap();
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        // Of ten bytes, one was not there yet, or the last is gone by now.
+        for len in [9, 11] {
+            let error = truncate(&file, 6, len).unwrap_err().to_string();
+            assert_eq!(error, "another process writes to it");
+        }
+        let error = save(&path, &file, 6, 5).unwrap_err().to_string();
+        assert_eq!(error, "another process writes to the log");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole\ntorn");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "a copy is left");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -341,6 +341,8 @@ mod tests {
         operations: Vec<&'static str>,
         /// Bytes that fit, where there is a limit.
         space: Option<usize>,
+        /// Where a write ends short, once, although there is room behind it.
+        pause: Option<usize>,
         /// The syncs that fail, counted from 0.
         failing_syncs: std::ops::Range<usize>,
         syncs: usize,
@@ -375,7 +377,9 @@ mod tests {
             if free == 0 {
                 return Err(io::Error::new(ErrorKind::StorageFull, "No space left on device"));
             }
-            let written = bytes.len().min(free);
+            let pause = disk.pause.and_then(|pause| pause.checked_sub(disk.live.len()));
+            let pause = pause.filter(|pause| *pause > 0).unwrap_or(usize::MAX);
+            let written = bytes.len().min(free).min(pause);
             disk.live.extend_from_slice(&bytes[..written]);
             Ok(written)
         }
@@ -616,6 +620,22 @@ mod tests {
                 assert_kept(&disk.lock().live, taken, truncate_fails);
                 assert_kept(&disk.lock().durable, taken, false);
             }
+        }
+    }
+
+    #[test]
+    fn wherever_a_write_ends_short_the_rest_follows() {
+        let whole = Disk::default();
+        run_until_failure(&whole);
+        let size = whole.lock().live.len();
+        let operations = whole.lock().operations.len();
+        for pause in 1..size {
+            let disk =
+                Disk(Arc::new(Mutex::new(Platter { pause: Some(pause), ..Platter::default() })));
+            assert_eq!(run_until_failure(&disk), 20, "{pause}");
+            assert_kept(&disk.lock().durable, 20, false);
+            let between = disk.lock().live[pause - 1] == b'\n';
+            assert_eq!(disk.lock().operations.len(), operations + usize::from(!between));
         }
     }
 

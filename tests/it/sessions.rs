@@ -8,6 +8,7 @@
 //! | 68 | a part of a record glued to the next | openai/codex#24425 | sessions::a_damaged_log_is_refused_with_line_and_byte_and_not_touched |
 //! | 69 | results of some calls only | langchain-ai/deepagentsjs#150 | sessions::calls_without_a_result_are_answered_and_not_run_again |
 //! | 70 | two runs on one session | earendil-works/pi#9596 | sessions::of_two_runs_at_once_one_writes_and_no_record_is_lost |
+//! | 70 | the second of them | kolega-ai/kolega-code#544 | sessions::whoever_comes_second_is_told_who_holds_the_session |
 //! | 70 | and one of them by a link, or killed | can1357/oh-my-pi#6565 | sessions::a_session_has_one_writer_and_a_killed_one_holds_nothing |
 //! | 71 | going on without a log | MoonshotAI/kimi-code#2902 | session::storage::wherever_the_space_ends_the_log_ends_in_a_whole_record |
 //! | 72 | killed while a tool ran | MoonshotAI/kimi-code#269 | sessions::calls_without_a_result_are_answered_and_not_run_again |
@@ -18,7 +19,10 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -231,6 +235,71 @@ fn of_two_runs_at_once_one_writes_and_no_record_is_lost() {
     }
 }
 
+/// A command that waits for a file, and no longer than some 20 seconds.
+const HELD: &str = "n=0; until [ -e go ] || [ $n = 1000 ]; do sleep 0.02; n=$((n + 1)); done";
+
+/// A recording of a run that calls a command and then answers.
+fn script(command: &str) -> String {
+    let arguments = json!({"command": command}).to_string();
+    let function = json!({"name": "shell", "arguments": arguments});
+    let calls = json!([{"id": "c1", "type": "function", "function": function}]);
+    let call = json!({"finish_reason": "tool_calls", "message": {"tool_calls": calls}});
+    let answer = json!({"finish_reason": "stop", "message": {"content": "ok"}});
+    [call, answer].map(|choice| json!({"choices": [choice]}).to_string() + "\n").concat()
+}
+
+/// Two runs at once, 100 times, of which the one that comes first does not end before the other has.
+#[test]
+fn whoever_comes_second_is_told_who_holds_the_session() {
+    // A held log is looked at for a quarter of a second; so some at a time.
+    thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| (0..20).for_each(second_is_told));
+        }
+    });
+}
+
+fn second_is_told(round: u32) {
+    let dir = Dir::new("second").with("script.jsonl", script(HELD));
+    symlink("s.jsonl", dir.path("alias.jsonl")).unwrap();
+    let children = ["s.jsonl", "alias.jsonl"].map(|name| {
+        Uncut::new(&dir).args(["--replay", "script.jsonl", "--session", name, "hi"]).spawn()
+    });
+    let pids = children.each_ref().map(std::process::Child::id);
+    let (ended, ends) = mpsc::channel();
+    for (index, child) in children.into_iter().enumerate() {
+        let ended = ended.clone();
+        thread::spawn(move || ended.send((index, finish(child))));
+    }
+    let (second, ran) = ends.recv().unwrap();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(31), ""), "round {round}: {ran:?}");
+    let says = format!(" is held by another process (pid {}); ", pids[1 - second]);
+    assert!(ran.stderr.contains(&says), "round {round}: {ran:?}");
+    dir.write("go", "");
+    let (_, ran) = ends.recv().unwrap();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "round {round}: {ran:?}");
+    let log = records(&dir.read("s.jsonl"));
+    let roles: Vec<_> = log.iter().map(|record| record["message"]["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"], "round {round}");
+}
+
+#[test]
+fn a_command_that_outlives_its_killed_run_does_not_hold_the_session() {
+    let dir = Dir::new("outlives").with("script.jsonl", script(&format!("echo $$ > pid; {HELD}")));
+    let arguments = ["--replay", "script.jsonl", "--session", "s.jsonl", "hi"];
+    assert!(Command::new("mkfifo").arg(dir.path("pid")).status().unwrap().success());
+    let mut run = Uncut::new(&dir).args(arguments).spawn();
+    // Ends when the command writes to it.
+    let pid: u32 = dir.read("pid").trim().parse().unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(Path::new("/proc").join(pid.to_string()).exists(), "the command is gone too");
+    dir.write("script.jsonl", script("true"));
+    let ran = Uncut::new(&dir).args(arguments).run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    dir.write("go", "");
+}
+
 /// Writes more than fits, by way of a tool result, and then resumes where there is room.
 #[track_caller]
 fn assert_survives(dir: &Dir, ran: &Ran, endpoint: &Endpoint, says: &str) {
@@ -382,6 +451,27 @@ fn a_file_system_without_locks_is_a_warning_and_a_lock_that_fails_is_an_error() 
     assert_eq!(dir.read("s.jsonl"), user("one"));
 }
 
+/// A lock that is held is looked at again for a moment: a run that was killed while it started a
+/// command leaves a copy of itself for as long.
+#[test]
+fn a_lock_that_is_let_go_in_a_moment_is_waited_for() {
+    if !has_strace() {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    let dir = Dir::new("moment").with("script.jsonl", script("true"));
+    let run = |when: &str| {
+        let inject = format!("inject=flock:error=EAGAIN{when}");
+        let arguments = ["-o", "trace", "-e", "trace=flock", "-e", &inject];
+        let uncut = Uncut::below(&dir, "strace", &arguments).args(SESSION);
+        uncut.args(["--replay", "script.jsonl", "hi"]).run()
+    };
+    assert_eq!(run(":when=1..3").code, Some(0));
+    let ran = run("");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(31), ""), "{ran:?}");
+    assert!(ran.stderr.contains(" is held by another process; "), "{ran:?}");
+}
+
 /// Two runs on such a file system: the one whose log has grown meanwhile stops before it writes.
 #[test]
 fn without_locks_no_record_of_another_run_is_cut_off() {
@@ -399,6 +489,36 @@ fn without_locks_no_record_of_another_run_is_cut_off() {
     let log = records(&dir.read("s.jsonl"));
     assert_eq!(log.len(), 4);
     assert_eq!(log[3]["message"]["content"], "theirs");
+}
+
+/// The name of a new log is durable in the directory that holds it, before anything else is; where a
+/// directory can't be synced at all that is all there is to do.
+#[test]
+fn a_new_log_is_made_for_its_owner_and_its_directory_is_synced() {
+    if !has_strace() {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    let run = |inject: &[&str], code| {
+        let dir = Dir::new("new").with("real/other", "");
+        symlink("real/log", dir.path("s.jsonl")).unwrap();
+        let endpoint = Endpoint::start(vec![Reply::answer("ok")]).allow_unused();
+        let arguments = [&["-y", "-o", "trace", "-e", "trace=openat,fsync,write"], inject].concat();
+        let ran = on(Uncut::below(&dir, "strace", &arguments), &endpoint).arg("go").run();
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        (dir.read("trace"), dir.path("real").display().to_string(), ran)
+    };
+    let (trace, real, _) = run(&[], 0);
+    let made = trace.lines().find(|line| line.contains("O_CREAT")).unwrap();
+    assert!(made.contains("s.jsonl\"") && made.contains(", 0600) = "), "{made}");
+    let synced = trace.lines().position(|line| line.starts_with("fsync(")).unwrap();
+    let first = trace.lines().nth(synced).unwrap();
+    assert!(first.contains(&format!("<{real}>)")), "{first}");
+    let written = trace.lines().position(|line| line.contains(r#"{\"v\":1"#)).unwrap();
+    assert!(synced < written, "{trace}");
+    run(&["-e", "inject=fsync:error=EINVAL:when=1"], 0);
+    let (_, _, ran) = run(&["-e", "inject=fsync:error=EIO:when=1"], 2);
+    assert!(ran.stderr.contains("Input/output error"), "{ran:?}");
 }
 
 /// A generator of its own, so that a failure can be repeated.
