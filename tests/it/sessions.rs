@@ -127,6 +127,33 @@ fn calls_without_a_result_are_answered_and_not_run_again() {
     assert_eq!(records(&dir.read("s.jsonl")).len(), 7);
 }
 
+/// Nothing but what the form asks for, in the spellings that other programs have for it.
+#[test]
+fn a_log_of_another_writer_is_resumed() {
+    let function = json!({"name": "shell", "arguments": "{}"});
+    let call = json!({"id": "c1", "type": "function", "function": function});
+    let parts = json!([{"type": "text", "text": "go"}, {"type": "text", "text": " on"}]);
+    let messages = [
+        json!({"role": "system", "content": "be brief"}),
+        json!({"role": "user", "content": parts}),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "x"}]}),
+        json!({"role": "assistant", "content": "done"}),
+    ];
+    let log: String =
+        messages.iter().map(|m| json!({"v": 1, "message": m}).to_string() + "\n").collect();
+    let dir = Dir::new("foreign").with("s.jsonl", &log);
+    let endpoint = Endpoint::start(vec![Reply::answer("ok")]);
+    let ran = uncut(&dir, &endpoint).arg("more").run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "{ran:?}");
+    let requests = endpoint.finish();
+    let sent = requests[0].messages();
+    assert_eq!(sent.len(), 6);
+    assert_ne!(sent[0]["content"], "be brief");
+    assert_eq!(sent[1..5], messages[1..]);
+    assert!(dir.read("s.jsonl").starts_with(&log));
+}
+
 /// Resumes a log that is not whole: refused by name and place, and not touched.
 #[track_caller]
 fn assert_damaged(log: &[u8], line: u32, offset: usize) {
