@@ -13,7 +13,7 @@ use std::slice;
 use super::draft::{Draft, Special};
 use super::flags::{FLAGS, Flag, Given, Takes};
 use super::options::{Options, Origin, SessionTask, UsageError};
-use crate::openai::Endpoint;
+use crate::openai::{Endpoint, Header};
 use crate::secret::Secret;
 use crate::text::{Lossy, one_line};
 
@@ -59,9 +59,18 @@ pub(super) fn parse(
 pub(super) fn keys(args: &[OsString], environment: &[(OsString, OsString)]) -> Vec<Secret> {
     let keys = given("api-key", args, environment).into_iter();
     let keys = keys.filter_map(|key| Secret::parse(key).ok().flatten());
-    let urls = given("base-url", args, environment).into_iter();
+    let urls = given("base-url", args, environment).into_iter().chain(proxies(environment));
     let urls = urls.filter_map(|url| Endpoint::parse(url).ok());
-    keys.chain(urls.flat_map(|endpoint| endpoint.secrets())).collect()
+    let headers = given("header", args, environment).into_iter();
+    let headers = headers.filter_map(|header| Header::parse(header).ok()?.secret());
+    keys.chain(urls.flat_map(|endpoint| endpoint.secrets())).chain(headers).collect()
+}
+
+/// The URLs of proxies, whichever of them will be used.
+fn proxies(environment: &[(OsString, OsString)]) -> impl Iterator<Item = &str> {
+    let is_proxy = |name: &str| name.to_ascii_lowercase().ends_with("_proxy");
+    let variables = environment.iter().filter(move |(name, _)| name.to_str().is_some_and(is_proxy));
+    variables.filter_map(|(_, url)| url.to_str())
 }
 
 /// Every value that a flag may have been given, as far as it is UTF-8.

@@ -39,7 +39,7 @@ impl Header {
     }
 
     /// The value, where the name says that it is one to keep.
-    pub(super) fn secret(&self) -> Option<Secret> {
+    pub(crate) fn secret(&self) -> Option<Secret> {
         let is_secret = ["auth", "key", "token", "secret", "cookie"]
             .iter()
             .any(|word| self.name.as_str().contains(word));

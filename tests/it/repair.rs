@@ -227,9 +227,12 @@ fn a_session_is_shown_with_everything_that_was_said_and_nothing_that_moves_a_ter
             "function": {"name": "shell", "arguments": "{\"command\":\"ls\"}"}}]});
     let usage = json!({"usage": {"prompt_tokens": 9, "cached_tokens": 4, "completion_tokens": 2},
         "model": "m\u{1b}[1m", "finish_reason": "tool_calls"});
-    let log = user("one\n[x] user\n\u{1b}[2J\u{202e}\r\nsk-TESTKEY-1 hunter2@home")
-        + &record(json!({"refused": "truncated"}), json!({"role": "assistant", "content": "Half"}))
-        + &record(usage, call)
+    let log = user(
+        "one\n[x] user\n\u{1b}[2J\u{202e}\r\nsk-TESTKEY-1 hunter2@home by-the-proxy in-a-header",
+    ) + &record(
+        json!({"refused": "truncated"}),
+        json!({"role": "assistant", "content": "Half"}),
+    ) + &record(usage, call)
         + &record(
             json!({"mine": [1]}),
             json!({"role": "tool", "tool_call_id": "c1", "content": long}),
@@ -238,7 +241,9 @@ fn a_session_is_shown_with_everything_that_was_said_and_nothing_that_moves_a_ter
     let ran = Uncut::new(&dir)
         .args(SESSION)
         .args(["--show-session", "--api-key=sk-TESTKEY-1"])
+        .args(["--header", "X-Api-Key: in-a-header"])
         .env("UNCUT_BASE_URL", "https://user:hunter2%40home@host/v1")
+        .env("https_proxy", "http://user:by-the-proxy@proxy:3128")
         .run();
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
     let (head, tail) = (&long[..2_000], &long[7_000..]);
@@ -247,7 +252,7 @@ fn a_session_is_shown_with_everything_that_was_said_and_nothing_that_moves_a_ter
     one
     [x] user
     \\u{{1b}}[2J\\u{{202e}}
-    [api key] [api key]
+    [api key] [api key] [api key] [api key]
 
 [2026-11-30T12:00:00.000Z] assistant, REFUSED: truncated
     Half
