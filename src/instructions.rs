@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use ring::digest::{SHA256, digest};
 
 use crate::file;
+use crate::secret::Mask;
 
 /// The most bytes of AGENTS.md files that a run takes in, all of them together.
 pub const MAX: usize = 32 * 1024;
@@ -35,7 +36,8 @@ pub struct Loaded {
 pub struct Instructions {
     /// What was read.
     pub file: Loaded,
-    /// What it says, without byte order mark.
+    /// What it says, without byte order mark and with secrets masked: a cut may fall into one, and a
+    /// piece of it would pass for something else later.
     pub text: String,
 }
 
@@ -138,11 +140,12 @@ pub fn read_all(
     paths: &[PathBuf],
     max: usize,
     within: Option<&Path>,
+    mask: &Mask,
 ) -> Vec<Result<Instructions, Unusable>> {
     let mut left = max;
     let mut all = Vec::with_capacity(paths.len());
     for path in paths.iter().rev() {
-        let read = inside(path, within).and_then(|()| read(path, left));
+        let read = inside(path, within).and_then(|()| read(path, left, mask));
         left -= read.as_ref().map_or(0, |instructions| instructions.file.bytes);
         all.push(read);
     }
@@ -165,7 +168,7 @@ fn inside(path: &Path, within: Option<&Path>) -> Result<(), Unusable> {
 /// # Errors
 ///
 /// It can't be read, or what fits is not UTF-8. What is left out is not read, and so not checked.
-pub fn read(path: &Path, max: usize) -> Result<Instructions, Unusable> {
+pub fn read(path: &Path, max: usize, mask: &Mask) -> Result<Instructions, Unusable> {
     let unreadable = |source| Unusable::Unreadable { path: path.to_owned(), source };
     let (file, metadata) = file::open(path).map_err(unreadable)?;
     // One byte more shows that there is more.
@@ -186,7 +189,9 @@ pub fn read(path: &Path, max: usize) -> Result<Instructions, Unusable> {
         left_out: if is_whole { 0 } else { size - text.len() as u64 },
         sha256: sha256(fitting),
     };
-    Ok(Instructions { file, text: text.strip_prefix('\u{feff}').unwrap_or(text).to_owned() })
+    let text = mask.text(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let open = if is_whole { 0 } else { mask.open_end(text.as_bytes()) };
+    Ok(Instructions { file, text: text[..text.len() - open].to_owned() })
 }
 
 /// The whole lines that fit into `max` bytes; of an endless first line the characters that fit.
@@ -314,9 +319,12 @@ mod tests {
         fs::remove_file(root.join("AGENTS.md")).unwrap();
         std::os::unix::fs::symlink("../AGENTS.md", root.join("AGENTS.md")).unwrap();
         let path = [root.join("AGENTS.md")];
-        let found = read_all(&path, MAX, Some(&root)).remove(0).unwrap_err();
+        let found = read_all(&path, MAX, Some(&root), &Mask::default()).remove(0).unwrap_err();
         assert!(found.to_string().contains("it leads out of "), "{found}");
-        assert!(read_all(&path, MAX, None).remove(0).is_ok(), "one that was named may");
+        assert!(
+            read_all(&path, MAX, None, &Mask::default()).remove(0).is_ok(),
+            "one that was named may"
+        );
     }
 
     #[cfg(unix)]
@@ -360,18 +368,30 @@ mod tests {
     fn the_hash_is_that_of_the_bytes_that_were_taken_in() {
         let folder = Folder::new();
         let path = folder.write("AGENTS.md", "\u{feff}abc");
-        let whole = read(&path, MAX).unwrap();
+        let whole = read(&path, MAX, &Mask::default()).unwrap();
         assert_eq!((whole.text.as_str(), whole.file.bytes), ("abc", 6));
         assert_eq!(
             whole.file.sha256,
             "1c28dc3f1f804a1ad9c9b4b4cf5e2658d16ad4ed08e3020d04a8d2865018947c"
         );
         folder.write("AGENTS.md", "abc\ndef");
-        let cut = read(&path, 5).unwrap();
+        let cut = read(&path, 5, &Mask::default()).unwrap();
         assert_eq!((cut.text.as_str(), cut.file.bytes, cut.file.left_out), ("abc\n", 4, 3));
         assert_eq!(
             cut.file.sha256,
             "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb"
         );
+    }
+
+    #[test]
+    fn no_piece_of_a_key_stands_where_a_line_without_end_is_cut() {
+        let folder = Folder::new();
+        let key = "sk-TESTKEY-sk-1";
+        let mask = Mask::new(crate::secret::Secret::parse(key).unwrap());
+        for fill in MAX - key.len() - 1..=MAX {
+            let path = folder.write("AGENTS.md", format!("{}{key} and more", "x".repeat(fill)));
+            let text = read(&path, MAX, &mask).unwrap().text;
+            assert!(!text.contains("sk-"), "{fill}: {}", &text[fill..]);
+        }
     }
 }

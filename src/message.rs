@@ -130,7 +130,8 @@ impl Message {
                     .ok_or_else(|| ShapeError("no tool_call_id".to_owned()))?,
                 content: Content::take_from(&mut members)?,
             })),
-            _ => Err(ShapeError(format!("unknown role \"{}\"", crate::text::one_line(&role, 40)))),
+            // It is cut when it is shown, which is after it was masked.
+            _ => Err(ShapeError(format!("unknown role \"{role}\""))),
         }
     }
 }

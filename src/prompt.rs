@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::instructions::{self, Instructions, Loaded, Unusable};
 use crate::outcome::Outcome;
+use crate::secret::Mask;
 
 /// The most bytes of a file that stands in place of the built-in text.
 const BASE_MAX: usize = 1024 * 1024;
@@ -39,7 +40,7 @@ pub struct SystemPrompt {
 /// Puts the system prompt together.
 ///
 /// `directory` is the working directory, absolute; `base` a file in place of the built-in text;
-/// `shell` whether commands can be run. Relative paths in `agents` and `base` are the process's.
+/// `shell` whether commands can be run; `mask` what is masked in the files. Relative paths in `agents` and `base` are the process's.
 ///
 /// # Errors
 ///
@@ -49,15 +50,16 @@ pub fn build(
     agents: &AgentsMd,
     base: Option<&Path>,
     shell: bool,
+    mask: &Mask,
 ) -> Result<SystemPrompt, PromptError> {
     let text = match base {
-        Some(path) => read_base(path)?,
+        Some(path) => read_base(path, mask)?,
         None => built_in(directory, shell),
     };
     let mut prompt = SystemPrompt { text, files: Vec::new() };
     let within = (*agents == AgentsMd::Discover).then(|| instructions::root(directory));
     let found = find_agents(directory, agents);
-    for read in instructions::read_all(&found, instructions::MAX, within.as_deref()) {
+    for read in instructions::read_all(&found, instructions::MAX, within.as_deref(), mask) {
         prompt.append(read?);
     }
     Ok(prompt)
@@ -108,8 +110,8 @@ fn built_in(directory: &Path, shell: bool) -> String {
     )
 }
 
-fn read_base(path: &Path) -> Result<String, PromptError> {
-    let base = instructions::read(path, BASE_MAX)?;
+fn read_base(path: &Path, mask: &Mask) -> Result<String, PromptError> {
+    let base = instructions::read(path, BASE_MAX, mask)?;
     if base.file.left_out > 0 {
         return Err(PromptError::TooLarge { path: path.to_owned(), limit: BASE_MAX });
     }
@@ -200,7 +202,7 @@ mod tests {
     use crate::text;
 
     fn discover(folder: &Folder) -> Result<SystemPrompt, PromptError> {
-        build(folder.path(), &AgentsMd::Discover, None, true)
+        build(folder.path(), &AgentsMd::Discover, None, true, &Mask::default())
     }
 
     /// Path, bytes taken in and bytes left out of each file.
@@ -238,7 +240,7 @@ mod tests {
         assert!(prompt.text.ends_with(&end), "{}", prompt.text);
         assert!(!prompt.text.contains('\u{feff}') && !prompt.text.contains("secret"));
         assert_eq!(loaded(&prompt), [(path, "\u{feff}Rule 1.\n@SOUL.md\n".len(), 0)]);
-        let without = build(folder.path(), &AgentsMd::None, None, true).unwrap();
+        let without = build(folder.path(), &AgentsMd::None, None, true, &Mask::default()).unwrap();
         assert!(!without.text.contains("Rule 1."));
     }
 
@@ -257,10 +259,12 @@ mod tests {
         let folder = Folder::new();
         folder.write("AGENTS.md", "Rule 1.");
         let base = folder.write("base.md", "Be brief.\n");
-        let prompt = build(folder.path(), &AgentsMd::Discover, Some(&base), true).unwrap();
+        let prompt =
+            build(folder.path(), &AgentsMd::Discover, Some(&base), true, &Mask::default()).unwrap();
         assert!(prompt.text.starts_with("Be brief.\n\nInstructions from "), "{}", prompt.text);
         let large = folder.write("large.md", vec![b'x'; BASE_MAX + 1]);
-        let error = build(folder.path(), &AgentsMd::None, Some(&large), true).unwrap_err();
+        let error = build(folder.path(), &AgentsMd::None, Some(&large), true, &Mask::default())
+            .unwrap_err();
         assert!(matches!(error, PromptError::TooLarge { .. }), "{error}");
     }
 
@@ -299,7 +303,7 @@ mod tests {
         let far = folder.write("far.md", "far\n".repeat(MAX / 4));
         let near = folder.write("near.md", "near\n".repeat(100));
         let agents = AgentsMd::Files(vec![far.clone(), near.clone()]);
-        let prompt = build(folder.path(), &agents, None, true).unwrap();
+        let prompt = build(folder.path(), &agents, None, true, &Mask::default()).unwrap();
         let left_out = far.metadata().unwrap().len() - (MAX - 500) as u64;
         assert_eq!(loaded(&prompt), [(far, MAX - 500, left_out), (near, 500, 0)]);
         assert!(prompt.text.ends_with("near"));
@@ -336,7 +340,8 @@ mod tests {
     fn a_file_that_was_named_must_exist() {
         let folder = Folder::new();
         let agents = AgentsMd::Files(vec![folder.path().join("missing.md")]);
-        let error = build(folder.path(), &agents, None, true).unwrap_err().to_string();
+        let error =
+            build(folder.path(), &agents, None, true, &Mask::default()).unwrap_err().to_string();
         assert!(error.contains("missing.md can't be read: "), "{error}");
     }
 }

@@ -170,7 +170,7 @@ impl Toolbox {
             let names: Vec<&str> = offered.iter().map(|tool| tool.name).collect();
             ToolError::new(format!(
                 "there is no tool \"{}\"; the tools are {}",
-                one_line(name, 80),
+                one_line(&self.mask.text(name), 80),
                 names.join(", ")
             ))
         })?;
@@ -184,16 +184,15 @@ impl Executor for Toolbox {
     }
 
     fn execute(&mut self, call: &ToolCall, deadline: Deadline) -> Output {
-        let result = self
-            .find(&call.name)
-            .and_then(|tool| tool.run(Arguments::parse(&call.arguments)?, deadline));
+        let arguments = Arguments::parse(&call.arguments, &self.mask);
+        let result = self.find(&call.name).and_then(|tool| tool.run(arguments?, deadline));
         let masked = |text: &str| self.mask.text(text).into_owned();
         let mut output = match result {
             Ok(Output { text, summary }) => Output::new(masked(&text), masked(&summary)),
             // The summary of an error is cut.
             Err(ToolError(message)) => Output::from(ToolError(masked(&message))),
         };
-        let told = self.nested.touched(call);
+        let told = self.nested.touched(call, &self.mask);
         if !told.is_empty() {
             nested::append(&mut output.text, &told);
             output.text = masked(&output.text);
@@ -298,6 +297,20 @@ mod tests {
         let call = ToolCall::new("1", "read_file", arguments);
         let output = toolbox.execute(&call, Deadline::NONE);
         assert!(!output.summary.contains("sk-"), "{output:?}");
+        // What is quoted of a call, whose quotation ends within the key.
+        for fill in 0..400 {
+            let quoted = format!("{}sk-TESTKEY-1", "x".repeat(fill));
+            for (name, arguments) in [
+                ("read_file", format!("{{\"path\":[\"{quoted}\"]}}")),
+                ("read_file", format!("{{\"path\":\"\",\"offset\":\"{quoted}\"}}")),
+                ("read_file", format!("{{\"{quoted}\":1,\"{quoted}\":2}}")),
+                (&quoted, "{}".to_owned()),
+            ] {
+                let call = ToolCall::new("1", name, arguments);
+                let Output { text, summary } = toolbox.execute(&call, Deadline::NONE);
+                assert!(!text.contains("sk-") && !summary.contains("sk-"), "{fill}: {text}");
+            }
+        }
         let call = ToolCall::new("1", "write_file", r#"{"path":"a\u0000b","content":""}"#);
         let output = toolbox.execute(&call, Deadline::NONE);
         let told = "error: a\u{2400}b: the path holds a NUL character";

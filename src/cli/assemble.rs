@@ -112,7 +112,7 @@ pub(super) fn run(
         options.settings.command_timeout,
         Arc::clone(&processes),
     );
-    let system_prompt = system_prompt(options, start, &directory, shell.is_some())?;
+    let system_prompt = system_prompt(options, start, &directory, shell.is_some(), &reporter.mask)?;
     for file in &system_prompt.files {
         reporter.instructions(file);
     }
@@ -248,6 +248,7 @@ pub(super) fn system_prompt(
     start: Start<'_>,
     directory: &Path,
     shell: bool,
+    mask: &Mask,
 ) -> Result<SystemPrompt, UsageError> {
     let agents_md = match &options.agents_md {
         AgentsMd::Files(paths) => {
@@ -257,13 +258,13 @@ pub(super) fn system_prompt(
     };
     let base = options.settings.system_prompt_file.as_ref();
     let base_path = base.map(|file| start.resolve(&file.path));
-    prompt::build(directory, &agents_md, base_path.as_deref(), shell).map_err(|error| {
-        match (base, &agents_md) {
-            (Some(base), _) if base_path.as_deref() == Some(error.path()) => {
-                UsageError::new(&base.origin, error)
-            }
-            (_, AgentsMd::Files(_)) => UsageError::new("--agents-md", error),
-            _ => UsageError::new("AGENTS.md", format_args!("{error} with --no-agents-md")),
+    prompt::build(directory, &agents_md, base_path.as_deref(), shell, mask).map_err(|error| match (
+        base, &agents_md,
+    ) {
+        (Some(base), _) if base_path.as_deref() == Some(error.path()) => {
+            UsageError::new(&base.origin, error)
         }
+        (_, AgentsMd::Files(_)) => UsageError::new("--agents-md", error),
+        _ => UsageError::new("AGENTS.md", format_args!("{error} with --no-agents-md")),
     })
 }

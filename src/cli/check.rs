@@ -68,7 +68,8 @@ pub(super) fn run(
     let directory = inputs::directory(inputs.start(), &options.directory)?;
     let env = inputs.env.iter().cloned();
     let shell = Shell::new(&directory, env, options.settings.command_timeout, processes);
-    let prompt = system_prompt(&options, inputs.start(), &directory, shell.is_some())?;
+    let mask = &reporter.mask;
+    let prompt = system_prompt(&options, inputs.start(), &directory, shell.is_some(), mask)?;
     let tools = Toolbox::new(&directory, shell, &reporter.mask);
     let openai = openai(&options, endpoint, inputs, key, reporter)?;
     let credentials = credentials(&options, origin);

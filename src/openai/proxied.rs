@@ -13,13 +13,10 @@ use super::endpoint;
 use crate::provider::ProviderError;
 use crate::proxy::Proxy;
 use crate::secret::Secret;
-use crate::text::{Lossy, one_line};
+use crate::text::Lossy;
 
 /// The most bytes that the answer to CONNECT may have.
 const HEAD_MAX: usize = 64 << 10;
-
-/// Bytes of the proxy's own words that stand in an error.
-const REASON: usize = 100;
 
 /// The proxy on the way.
 #[derive(Debug)]
@@ -60,7 +57,8 @@ impl Via {
         match status(&line) {
             Some((200..=299, _)) => Ok(stream.into_inner()),
             Some((status, reason)) => {
-                let reason = one_line(&Lossy::new(reason).text, REASON);
+                // It is cut when it is shown, which is after it was masked.
+                let reason = Lossy::new(reason).text;
                 let name = &self.name;
                 let detail = format!("{name} answered {status} ({reason}) to CONNECT {target}");
                 let error = ProviderError::Proxy { status, detail };

@@ -7,13 +7,18 @@
 use serde_json::value::RawValue;
 
 use crate::json::Members;
+use crate::secret::Mask;
 use crate::text::one_line;
 
 use super::ToolError;
 
 /// The arguments of one call.
 #[derive(Debug)]
-pub(super) struct Arguments<'a>(Members<'a>);
+pub(super) struct Arguments<'a> {
+    members: Members<'a>,
+    /// What is masked in what is quoted of them.
+    mask: Mask,
+}
 
 impl<'a> Arguments<'a> {
     /// Reads the text that the endpoint sent; an empty one, white space and `null` are `{}`.
@@ -21,16 +26,16 @@ impl<'a> Arguments<'a> {
     /// # Errors
     ///
     /// Anything that is not a JSON object, or a name that is given twice.
-    pub(super) fn parse(text: &'a str) -> Result<Arguments<'a>, ToolError> {
+    pub(super) fn parse(text: &'a str, mask: &Mask) -> Result<Arguments<'a>, ToolError> {
         let text = match text.trim() {
             "" | "null" => "{}",
             text => text,
         };
         let members = serde_json::from_str(text).map_err(|error| {
             let what = format!("the arguments are no valid JSON object ({error})");
-            ToolError::new(format!("{}; nothing was done", one_line(&what, 300)))
+            ToolError::new(format!("{}; nothing was done", one_line(&mask.text(&what), 300)))
         })?;
-        Ok(Arguments(members))
+        Ok(Arguments { members, mask: mask.clone() })
     }
 
     /// Takes out a string.
@@ -39,11 +44,11 @@ impl<'a> Arguments<'a> {
     ///
     /// It is missing, or not a string.
     pub(super) fn string(&mut self, name: &str) -> Result<String, ToolError> {
-        let Some(value) = self.0.take(name) else {
+        let Some(value) = self.members.take(name) else {
             return Err(ToolError::new(format!("the argument \"{name}\" (a string) is missing")));
         };
         if !value.get().starts_with('"') {
-            return Err(wrong_type(name, "a string", value));
+            return Err(self.wrong_type(name, "a string", value));
         }
         serde_json::from_str(value.get()).map_err(|error| {
             ToolError::new(format!("the argument \"{name}\" is no valid string: {error}"))
@@ -56,10 +61,10 @@ impl<'a> Arguments<'a> {
     ///
     /// It is there, and it is something else.
     pub(super) fn optional_u64(&mut self, name: &str) -> Result<Option<u64>, ToolError> {
-        let value = self.0.take(name);
+        let value = self.members.take(name);
         let parse = |value| {
             whole_number(&scalar(value))
-                .ok_or_else(|| wrong_type(name, "a whole number of 0 or more", value))
+                .ok_or_else(|| self.wrong_type(name, "a whole number of 0 or more", value))
         };
         value.map(parse).transpose()
     }
@@ -70,13 +75,18 @@ impl<'a> Arguments<'a> {
     ///
     /// It is there, and it is something else.
     pub(super) fn optional_bool(&mut self, name: &str) -> Result<Option<bool>, ToolError> {
-        let value = self.0.take(name);
+        let value = self.members.take(name);
         let parse = |value| match scalar(value).to_ascii_lowercase().as_str() {
             "true" => Ok(true),
             "false" => Ok(false),
-            _ => Err(wrong_type(name, "true or false", value)),
+            _ => Err(self.wrong_type(name, "true or false", value)),
         };
         value.map(parse).transpose()
+    }
+
+    fn wrong_type(&self, name: &str, expected: &str, value: &RawValue) -> ToolError {
+        let shown = one_line(&self.mask.text(value.get()), 60);
+        ToolError::new(format!("the argument \"{name}\" must be {expected}, not {shown}"))
     }
 }
 
@@ -98,20 +108,13 @@ fn whole_number(text: &str) -> Option<u64> {
     exact.then_some(number as u64)
 }
 
-fn wrong_type(name: &str, expected: &str, value: &RawValue) -> ToolError {
-    ToolError::new(format!(
-        "the argument \"{name}\" must be {expected}, not {}",
-        one_line(value.get(), 60)
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[track_caller]
     fn arguments(text: &str) -> Arguments<'_> {
-        Arguments::parse(text).unwrap()
+        Arguments::parse(text, &Mask::default()).unwrap()
     }
 
     #[test]
@@ -125,14 +128,15 @@ mod tests {
     #[test]
     fn what_is_no_object_is_refused() {
         for text in ["[]", "7", "\"{}\"", "{\"a\":1", "{'a':1}", "{} {}", "ls -l"] {
-            let error = Arguments::parse(text).unwrap_err().to_string();
+            let error = Arguments::parse(text, &Mask::default()).unwrap_err().to_string();
             assert!(error.starts_with("the arguments are no valid JSON object ("), "{error}");
         }
     }
 
     #[test]
     fn a_name_given_twice_is_named() {
-        let error = Arguments::parse("{\"path\":\"a\",\"path\":\"b\"}").unwrap_err().to_string();
+        let text = "{\"path\":\"a\",\"path\":\"b\"}";
+        let error = Arguments::parse(text, &Mask::default()).unwrap_err().to_string();
         assert!(error.contains("\"path\" is given twice"), "{error}");
     }
 

@@ -306,7 +306,7 @@ mod tests {
             serde_json::to_string(old).unwrap(),
             serde_json::to_string(new).unwrap()
         );
-        Arguments::parse(&arguments)
+        Arguments::parse(&arguments, &Mask::default())
             .and_then(|arguments| EditFile(folder.workspace()).run(arguments, Deadline::NONE))
             .unwrap_or_else(Output::from)
             .text

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::file;
 use crate::instructions::{self, Instructions, Unusable};
 use crate::message::{Message, ToolCall};
+use crate::secret::Mask;
 
 use super::arguments::Arguments;
 
@@ -68,9 +69,13 @@ impl Nested {
 
     /// The files that the call makes due, the nearest last. It has been run already: what was not
     /// there and was not made by it has no place either.
-    pub(super) fn touched(&mut self, call: &ToolCall) -> Vec<Result<Instructions, Unusable>> {
+    pub(super) fn touched(
+        &mut self,
+        call: &ToolCall,
+        mask: &Mask,
+    ) -> Vec<Result<Instructions, Unusable>> {
         let due = self.due(call).unwrap_or_default();
-        let read = instructions::read_all(&due, self.left, self.physical.as_deref());
+        let read = instructions::read_all(&due, self.left, self.physical.as_deref(), mask);
         for instructions in read.iter().flatten() {
             self.left -= instructions.file.bytes;
         }
@@ -101,7 +106,7 @@ fn named_path(call: &ToolCall) -> Option<String> {
     if call.name == "shell" {
         return None;
     }
-    Arguments::parse(&call.arguments).ok()?.string("path").ok()
+    Arguments::parse(&call.arguments, &Mask::default()).ok()?.string("path").ok()
 }
 
 /// Adds what the files say, and which of them can't be used, to the result of the call.
@@ -127,7 +132,6 @@ mod tests {
     use super::*;
     use crate::file::tests::Folder;
     use crate::instructions::MAX;
-    use crate::secret::Mask;
     use crate::time::Deadline;
     use crate::tools::{Executor as _, Toolbox};
 
@@ -262,7 +266,7 @@ mod tests {
     fn a_command_is_not_guessed_at() {
         let folder = tree();
         let mut nested = Nested::new(folder.path(), MAX, &[]);
-        assert!(nested.touched(&call("shell", "a/f")).is_empty());
+        assert!(nested.touched(&call("shell", "a/f"), &Mask::default()).is_empty());
     }
 
     #[cfg(unix)]

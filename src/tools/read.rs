@@ -301,9 +301,10 @@ fn printable(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::file::tests::Folder;
+    use crate::secret::Mask;
 
     fn read(folder: &Folder, arguments: &str) -> Output {
-        Arguments::parse(arguments)
+        Arguments::parse(arguments, &Mask::default())
             .and_then(|arguments| ReadFile(folder.workspace()).run(arguments, Deadline::NONE))
             .unwrap_or_else(Output::from)
     }
@@ -412,7 +413,7 @@ mod tests {
             let text = |has_shell| {
                 let workspace = Workspace { has_shell, ..folder.workspace() };
                 let arguments = format!("{{\"path\":\"{path}\"}}");
-                let arguments = Arguments::parse(&arguments).unwrap();
+                let arguments = Arguments::parse(&arguments, &Mask::default()).unwrap();
                 ReadFile(workspace).run(arguments, Deadline::NONE).unwrap().text
             };
             assert!(text(true).contains("shell") && !text(false).contains("shell"), "{path}");
@@ -472,9 +473,9 @@ mod tests {
         let key = format!("sk-{}", "KEY".repeat(20));
         folder.write("f", key.repeat(1_000));
         let secret = crate::secret::Secret::parse(&key).unwrap();
-        let mask = crate::secret::Mask::new(secret);
+        let mask = Mask::new(secret);
         let workspace = Workspace { mask, ..folder.workspace() };
-        let arguments = Arguments::parse(r#"{"path":"f"}"#).unwrap();
+        let arguments = Arguments::parse(r#"{"path":"f"}"#, &Mask::default()).unwrap();
         let text = ReadFile(workspace).run(arguments, Deadline::NONE).unwrap().text;
         assert!(text.contains("[api key] [") && !text.contains("sk-"), "{text}");
     }
@@ -545,7 +546,7 @@ mod tests {
         let folder = Folder::new();
         folder.write("f", "\n".repeat(10_000));
         for arguments in [r#"{"path":"f","offset":9999}"#, r#"{"path":"."}"#] {
-            let arguments = Arguments::parse(arguments).unwrap();
+            let arguments = Arguments::parse(arguments, &Mask::default()).unwrap();
             let over = Deadline::after(Some(std::time::Duration::ZERO));
             let error = ReadFile(folder.workspace()).run(arguments, over).unwrap_err();
             assert!(error.to_string().ends_with("the run's time was over"), "{error}");
@@ -558,7 +559,7 @@ mod tests {
         let file = File::create(folder.path().join("f")).unwrap();
         io::Write::write_all(&mut &file, &[b'x'; HEAD]).unwrap();
         file.set_len(1 << 40).unwrap();
-        let arguments = Arguments::parse(r#"{"path":"f"}"#).unwrap();
+        let arguments = Arguments::parse(r#"{"path":"f"}"#, &Mask::default()).unwrap();
         let over = Deadline::after(Some(std::time::Duration::ZERO));
         let error = ReadFile(folder.workspace()).run(arguments, over).unwrap_err();
         assert_eq!(error.to_string(), "f: the run's time was over");

@@ -583,7 +583,7 @@ mod tests {
         let directory = Directory::new();
         let mut shell = shell(&directory, None);
         let mut call = |text| {
-            let arguments = Arguments::parse(text)?;
+            let arguments = Arguments::parse(text, &Mask::default())?;
             Tool::run(&mut shell, arguments, Deadline::NONE)
         };
         let output = call(r#"{"command":"echo hi","timeout":"0"}"#).unwrap();

@@ -59,6 +59,7 @@ mod tests {
 
     use super::*;
     use crate::file::tests::Folder;
+    use crate::secret::Mask;
 
     fn write(folder: &Folder, path: &str, content: &str) -> String {
         let arguments = format!(
@@ -66,7 +67,7 @@ mod tests {
             serde_json::to_string(path).unwrap(),
             serde_json::to_string(content).unwrap()
         );
-        Arguments::parse(&arguments)
+        Arguments::parse(&arguments, &Mask::default())
             .and_then(|arguments| WriteFile(folder.workspace()).run(arguments, Deadline::NONE))
             .unwrap_or_else(Output::from)
             .text

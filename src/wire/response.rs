@@ -7,7 +7,6 @@ use super::error::{ErrorObject, status_error};
 use crate::json::Members;
 use crate::message::AssistantMessage;
 use crate::provider::{Completion, FinishReason, ProviderError, Usage};
-use crate::text::one_line;
 
 /// Reads a body that came with status 200.
 ///
@@ -47,10 +46,8 @@ impl From<ErrorObject> for Fault {
     fn from(error: ErrorObject) -> Fault {
         match error.status() {
             Some(status) => Fault::Status(status),
-            None => Fault::Unreadable(format!(
-                "the endpoint reports an error: {}",
-                one_line(&error.message, 200)
-            )),
+            // It is cut when it is shown, which is after it was masked.
+            None => Fault::Unreadable(format!("the endpoint reports an error: {}", error.message)),
         }
     }
 }
