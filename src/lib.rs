@@ -87,9 +87,10 @@
 //! - A message becomes part of the conversation only after its record is durable. Only [`session`]
 //!   syncs a log.
 //! - The loop has no I/O of its own: no file, no socket, no process.
-//! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes and holds unsafe code.
-//!   Threads are started there and by [`time::within`], which takes on what may hang for ever: the
-//!   lookup of a host, and the output file of a process that is about to end.
+//! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes. It holds the unsafe code
+//!   but for that of [`tools`] which copies extended attributes. Threads are started there and by
+//!   [`time::within`], which takes on what may hang for ever: the lookup of a host, and the output
+//!   file of a process that is about to end.
 //! - Only `main` reads the process's arguments, environment, directory and standard streams. A run
 //!   can be repeated in the same process. What belongs to the process as a whole, and only a program
 //!   that owns it may ask for, are the three statics in [`process`]: where signals go, whether orphans

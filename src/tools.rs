@@ -5,6 +5,8 @@
 //! that tell it what to do differently.
 
 mod arguments;
+#[cfg(target_os = "linux")]
+mod attributes;
 mod edit;
 mod lines;
 mod matches;

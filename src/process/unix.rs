@@ -1,6 +1,6 @@
 //! What std can't say on Unix: sessions, groups, and a wait that leaves the process to be reaped.
 //!
-//! Beside `signals`, `standard` and `wait`, the only file with `unsafe`, and each use is one call into
+//! Beside `signals`, `standard` and `wait`, the only file here with `unsafe`; each use is one call into
 //! libc.
 #![expect(unsafe_code, reason = "std has no setsid, killpg, waitid, poll and sigaction")]
 

@@ -2,11 +2,13 @@
 //!
 //! The new content goes to a temporary file in the same directory, is synced, and takes the
 //! place of the old one by a rename, which also keeps readers from ever seeing half of it. A rename
-//! makes another file of the same name, so what belonged to the old file (mode, owner) is given to
-//! the new one first, and symbolic links are followed before.
+//! makes another file of the same name, so what belonged to the old file (mode, owner, on Linux
+//! access list and other extended attributes) is given to the new one first, and symbolic links are
+//! followed before.
 //!
 //! Some files can't be exchanged like that: one with several hard links would lose them, one whose
-//! owner we can't give away would change hands, a mount point is busy, a directory may be closed to
+//! owner we can't give away would change hands, one with an attribute that we may not set would
+//! lose its protection, a mount point is busy, a directory may be closed to
 //! us. Their content is overwritten in place and synced. Where the directory lets us, the
 //! temporary file with the whole new content stays until that is done, so that nothing is lost: it
 //! is called `.NAME.uncut-N.new` then, and nobody removes it but the user.
@@ -88,7 +90,8 @@ impl Target {
             (Err(error), _) => return Err(error),
         };
         let bytes = write(&staged.file, content)?;
-        let inherited = self.existing.as_ref().map_or(Ok(()), |old| inherit(old, &staged.file));
+        let inherited =
+            self.existing.as_ref().map_or(Ok(()), |old| inherit(&self.path, old, &staged.file));
         sync(&staged.file)?;
         match inherited.and_then(|()| staged.rename(&self.path)) {
             Err(_) if self.existing.is_some() => return self.overwrite(content, Some(staged)),
@@ -265,10 +268,11 @@ fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Gives `new` what belonged to the file that it is to supersede. The owner comes first, because
-/// the kernel drops set-id bits when a file changes hands.
+/// Gives `new` what belonged to the file at `path` that it is to supersede. The owner comes first,
+/// because the kernel drops set-id bits and capabilities when a file changes hands; the mode last,
+/// because it is also a part of the access list.
 #[cfg(unix)]
-fn inherit(existing: &Metadata, new: &File) -> io::Result<()> {
+fn inherit(path: &Path, existing: &Metadata, new: &File) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, fchown};
     if existing.nlink() > 1 {
         return Err(io::Error::other("its other hard links would keep the old content"));
@@ -277,11 +281,15 @@ fn inherit(existing: &Metadata, new: &File) -> io::Result<()> {
     if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
         fchown(new, Some(existing.uid()), Some(existing.gid()))?;
     }
+    #[cfg(target_os = "linux")]
+    super::attributes::copy(path, new)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = path;
     new.set_permissions(existing.permissions())
 }
 
 #[cfg(not(unix))]
-fn inherit(_: &Metadata, _: &File) -> io::Result<()> {
+fn inherit(_: &Path, _: &Metadata, _: &File) -> io::Result<()> {
     Ok(())
 }
 

@@ -24,6 +24,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 
@@ -31,6 +32,7 @@ use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Uncut};
 use crate::support::tools::results;
 use crate::tidy;
+use crate::tools::as_nobody;
 
 #[test]
 fn every_test_of_the_table_is_there() {
@@ -128,6 +130,32 @@ fn modes_are_those_that_the_user_gave() {
     assert_eq!(left("f"), (0o640, "new".to_owned()));
     assert_eq!(left("g"), (0o444, "old".to_owned()));
     assert_eq!(left("new"), (0o640, "new".to_owned()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_whose_protection_we_may_not_give_to_another_is_written_in_place() {
+    let dir = Dir::new("protected").with("f", "old");
+    let Some(uncut) = as_nobody(&dir, &[]) else { return };
+    for name in [".", "f"] {
+        std::os::unix::fs::chown(dir.path(name), Some(54_321), Some(54_321)).unwrap();
+    }
+    // Only root may set it, and everybody may see it.
+    let python = |script: &str| {
+        let mut python = Command::new("python3");
+        python.args(["-c", script]).current_dir(dir.path(".")).stderr(Stdio::null());
+        python.status().is_ok_and(|status| status.success())
+    };
+    if !python("import os; os.setxattr('f', 'security.test', b'x')") {
+        eprintln!("skipped: no python3, or no attributes here");
+        return;
+    }
+    let inode = dir.path("f").metadata().unwrap().ino();
+    let told = results(uncut, &[("write_file", json!({"path": "f", "content": "new"}))]);
+    assert_eq!(told, ["replaced f: 3 bytes, 3 before (written in place)"]);
+    assert_eq!((dir.read("f").as_str(), dir.names()), ("new", vec!["f".to_owned()]));
+    assert_eq!(dir.path("f").metadata().unwrap().ino(), inode);
+    assert!(python("import os; os.getxattr('f', 'security.test') == b'x' or exit(1)"));
 }
 
 #[test]

@@ -414,7 +414,7 @@ fn descriptors_that_are_exhausted_are_told() {
 }
 
 /// The binary as a user that has nothing and no other process; none where we can't become one.
-fn as_nobody(dir: &Dir, arguments: &[&str]) -> Option<Uncut> {
+pub(crate) fn as_nobody(dir: &Dir, arguments: &[&str]) -> Option<Uncut> {
     let user = ["--reuid=54321", "--regid=54321", "--clear-groups"];
     let mut probe = Command::new("setpriv");
     probe.args(user).args(["test", "-x", env!("CARGO_BIN_EXE_uncut")]).stderr(Stdio::null());
