@@ -7,6 +7,7 @@
 mod arguments;
 #[cfg(target_os = "linux")]
 mod attributes;
+mod change;
 mod edit;
 mod lines;
 mod matches;
@@ -15,6 +16,8 @@ mod nested;
 mod read;
 mod replace;
 mod shell;
+mod source;
+mod staged;
 mod write;
 
 use std::fmt;

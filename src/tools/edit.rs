@@ -3,11 +3,9 @@
 //! It works on bytes: what does not belong to the change stays as it is, be it UTF-8 or not. It
 //! never guesses: the text stands there exactly once, or every place is meant, or nothing is done
 //! and the result says what stands where. The only freedom is that of line endings, see
-//! [`matches`](super::matches).
+//! [`matches`](super::matches). A file of any size costs the same memory.
 
-use std::io::{self, Read as _, Write};
-use std::ops::Range;
-use std::path::Path;
+use std::io::{self, Read as _};
 
 use crate::file;
 use crate::json::Json;
@@ -16,17 +14,13 @@ use crate::secret::Mask;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
-use super::lines::number_line;
-use super::matches::{Endings, Needle, after, before};
-use super::nearest::{common, why_not};
-use super::replace::Target;
+use super::change::{Change, Splice};
+use super::lines::{Ending, HEAD_MAX, Line, next_line, number_line};
+use super::matches::newlines;
+use super::nearest::why_not;
+use super::replace::{HELD_MAX, Target};
+use super::source::{Source, WINDOW};
 use super::{Output, Tool, ToolError, Workspace};
-
-/// The most bytes of a file that can be edited: it is read as a whole.
-const FILE_MAX: u64 = 256 * 1024 * 1024;
-
-/// The most places that a result lists.
-const PLACES_MAX: usize = 20;
 
 /// The `edit_file` tool.
 #[derive(Debug)]
@@ -55,15 +49,20 @@ impl Tool for EditFile {
         }
     }
 
-    fn run(&mut self, mut arguments: Arguments<'_>, _: Deadline) -> Result<Output, ToolError> {
+    fn run(
+        &mut self,
+        mut arguments: Arguments<'_>,
+        deadline: Deadline,
+    ) -> Result<Output, ToolError> {
         let given = arguments.string("path")?;
         let old = arguments.string("old_string")?;
         let new = arguments.string("new_string")?;
         let all = arguments.optional_bool("replace_all")?.unwrap_or(false);
-        let edited = self.edit(&given, &old, &new, all).map_err(|failure| match failure {
-            Failure::Text(message) => ToolError::new(message),
-            Failure::File(error) => ToolError::new(format!("{given}: {error}")),
-        })?;
+        let edited =
+            self.edit(&given, &old, &new, all, deadline).map_err(|failure| match failure {
+                Failure::Text(message) => ToolError::new(message),
+                Failure::File(error) => ToolError::new(format!("{given}: {error}")),
+            })?;
         let summary = edited.summary;
         Ok(Output::new(format!("edited {given}: {}", edited.text), summary))
     }
@@ -84,14 +83,32 @@ impl From<io::Error> for Failure {
 }
 
 impl EditFile {
-    fn edit(&self, given: &str, old: &str, new: &str, all: bool) -> Result<Output, Failure> {
+    fn edit(
+        &self,
+        given: &str,
+        old: &str,
+        new: &str,
+        all: bool,
+        deadline: Deadline,
+    ) -> Result<Output, Failure> {
         let path = file::resolve(&self.0.directory, given)?;
-        let change = Change::new(old, new)?;
-        let target = Target::find(&path)?;
-        let file = self.read(&path)?;
-        let found = change.find(&file);
+        if old.is_empty() {
+            let message =
+                "old_string is empty; to create a file or replace all of it, use write_file";
+            return Err(invalid(message).into());
+        }
+        if old == new {
+            let message = "old_string and new_string are the same: nothing would change";
+            return Err(invalid(message).into());
+        }
+        let mut target = Target::find(&path)?;
+        let (file, length) = target.open()?;
+        let end = length.max(HELD_MAX as u64);
+        let source = Source { file: &file, end, window: WINDOW, deadline };
+        let change = Change::new(old, new);
+        let found = change.find(&source)?;
         let Some(first) = &found.first else {
-            let why = why_not(&file, old, &self.0.mask);
+            let why = why_not(&source, old, &self.0.mask)?;
             return Err(Failure::Text(format!(
                 "old_string was not found in {given}; nothing was changed: {why}"
             )));
@@ -107,147 +124,20 @@ impl EditFile {
         if !found.differs {
             return Err(invalid("the file already reads like that: nothing would change").into());
         }
-        let replaced = target.replace(&|out| change.write(&file, out))?;
+        // Later the file may be another one.
+        let shown = show(&source, first, &self.0.mask)?;
+        let replaced = target.replace(&|out| change.write(&source, &found, out))?;
         let places = match found.count {
             1 => "1 place".to_owned(),
             count => format!("{count} places"),
         };
         let in_place = if replaced.in_place { " (written in place)" } else { "" };
-        let mut text = format!("{places}, at {}{in_place}\n", found.places());
-        show(&mut text, &file, first, &self.0.mask);
-        Ok(Output::new(text, places))
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let (file, metadata) = file::open(path)?;
-        let mut bytes = Vec::new();
-        if metadata.len() <= FILE_MAX {
-            let length = usize::try_from(metadata.len()).map_err(io::Error::other)?;
-            bytes.reserve_exact(length.saturating_add(1));
-            file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
-        }
-        if metadata.len().max(bytes.len() as u64) > FILE_MAX {
-            let advice = if self.0.has_shell { "; edit it with the shell" } else { "" };
-            return Err(invalid(format!("it has more than {FILE_MAX} bytes{advice}")));
-        }
-        Ok(bytes)
+        Ok(Output::new(format!("{places}, at {}{in_place}\n{shown}", found.places()), places))
     }
 }
 
-fn invalid(message: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
-}
-
-/// The exchange of one text for another.
-struct Change<'a> {
-    old: Needle<'a>,
-    /// What both texts start and end with. It stays as the file has it.
-    start: &'a [u8],
-    end: &'a [u8],
-    /// What comes in between, for a place with LF and for one with CRLF.
-    lf: &'a [u8],
-    crlf: Vec<u8>,
-}
-
-/// The exchange at one place of a file.
-struct Splice<'a> {
-    /// Where the old text starts.
-    place: usize,
-    /// What goes, without what both texts have in common.
-    range: Range<usize>,
-    text: &'a [u8],
-}
-
-/// What there is to exchange in a file.
-struct Found<'a> {
-    count: usize,
-    /// The lines of the first places.
-    lines: Vec<usize>,
-    first: Option<Splice<'a>>,
-    /// Whether the exchange makes a difference anywhere.
-    differs: bool,
-}
-
-impl<'a> Change<'a> {
-    fn new(old: &'a str, new: &'a str) -> io::Result<Change<'a>> {
-        if old.is_empty() {
-            let message =
-                "old_string is empty; to create a file or replace all of it, use write_file";
-            return Err(invalid(message));
-        }
-        if old == new {
-            return Err(invalid("old_string and new_string are the same: nothing would change"));
-        }
-        let needle = Needle::new(old);
-        let (old, new) = (old.as_bytes(), new.as_bytes());
-        // Texts that spell out their line endings are exchanged whole and as they are.
-        let is_literal = needle.is_literal() || new.contains(&b'\r');
-        let (start, end) = if is_literal { (0, 0) } else { common(old, new) };
-        let lf = &new[start..new.len() - end];
-        let crlf = if is_literal { lf.to_vec() } else { with_crlf(lf) };
-        let (start, end) = (&old[..start], &old[old.len() - end..]);
-        Ok(Change { old: needle, start, end, lf, crlf })
-    }
-
-    fn splices<'b>(&'b self, file: &'b [u8]) -> impl Iterator<Item = Splice<'b>> {
-        let mut endings = Endings::of(file);
-        self.old.matches(file).map(move |found| {
-            let range = after(file, found.start, self.start)..before(file, found.end, self.end);
-            let has_newline = self.crlf.len() > self.lf.len();
-            let is_crlf = has_newline && endings.are_crlf(found.start, range.start);
-            Splice { place: found.start, range, text: if is_crlf { &self.crlf } else { self.lf } }
-        })
-    }
-
-    fn find<'b>(&'b self, file: &'b [u8]) -> Found<'b> {
-        let mut found = Found { count: 0, lines: Vec::new(), first: None, differs: false };
-        let (mut line, mut at) = (1, 0);
-        for splice in self.splices(file) {
-            found.count += 1;
-            found.differs |= file[splice.range.clone()] != *splice.text;
-            if found.lines.len() < PLACES_MAX {
-                line += newlines(&file[at..splice.place]);
-                at = splice.place;
-                found.lines.push(line);
-            }
-            found.first.get_or_insert(splice);
-        }
-        found
-    }
-
-    fn write(&self, file: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        let mut at = 0;
-        for splice in self.splices(file) {
-            out.write_all(&file[at..splice.range.start])?;
-            out.write_all(splice.text)?;
-            at = splice.range.end;
-        }
-        out.write_all(&file[at..])
-    }
-}
-
-impl Found<'_> {
-    fn places(&self) -> String {
-        let lines: Vec<String> = self.lines.iter().map(usize::to_string).collect();
-        let more = if self.count > lines.len() { ", ..." } else { "" };
-        let noun = if self.count == 1 { "line" } else { "lines" };
-        format!("{noun} {}{more}", lines.join(", "))
-    }
-}
-
-fn with_crlf(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + newlines(text));
-    for &byte in text {
-        if byte == b'\n' {
-            out.push(b'\r');
-        }
-        out.push(byte);
-    }
-    out
-}
-
-fn newlines(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|&&byte| byte == b'\n').count()
 }
 
 /// The most lines of the changed file that a result shows.
@@ -262,37 +152,78 @@ const BEFORE_MAX: usize = 400;
 /// Lines above and below the change.
 const AROUND: usize = 2;
 
-/// Shows the first place as it is now. Nothing is changed before it, so its line numbers are those
-/// of the old file.
-fn show(out: &mut String, file: &[u8], splice: &Splice<'_>, mask: &Mask) {
-    let Range { start: at, end } = splice.range;
-    let is_newline = |byte: &u8| *byte == b'\n';
-    let lines_above = file[..at].rsplitn(AROUND + 2, is_newline).take(AROUND + 1);
-    let above = lines_above.map(|line| line.len() + 1).sum::<usize>() - 1;
-    let earliest = at - above.min(BEFORE_MAX);
-    let starts_character = |&index: &usize| file[index] & 0xC0 != 0x80;
-    let from = (earliest..at).find(starts_character).unwrap_or(at);
-    let lines_below = file[end..].splitn(AROUND + 2, is_newline).take(AROUND + 1);
-    let below = lines_below.map(|line| line.len() + 1).sum::<usize>() - 1;
-
-    let mut now = file[from..at].to_vec();
+/// Shows a place as it is to be. Nothing is changed before it, so its line numbers are those of the
+/// old file.
+fn show(source: &Source<'_>, splice: &Splice<'_>, mask: &Mask) -> io::Result<String> {
+    let mut now = above(source, splice.start)?;
+    let is_cut = now.len() > BEFORE_MAX;
+    if is_cut {
+        // A character may have been cut, too.
+        let is_inside = |&&byte: &&u8| byte & 0xC0 == 0x80;
+        let cut = 1 + now[1..].iter().take_while(is_inside).count();
+        now.drain(..cut);
+    }
+    let first = splice.line - newlines(&now) as u64;
     now.extend_from_slice(splice.text);
-    now.extend_from_slice(&file[end..end + below]);
-    let number = 1 + newlines(&file[..from]);
-    if above > BEFORE_MAX {
+    if is_cut {
         now.splice(..mask.open_start(&now), *b"... ");
     }
-    let now = mask.bytes(now);
-    let now = now.strip_suffix(b"\n").unwrap_or(&now);
-    let mut lines = now.split(is_newline).zip(number..);
-    for (line, number) in lines.by_ref().take(SHOWN_MAX) {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        number_line(out, number as u64, line, line.len() as u64, SHOWN_LINE_MAX);
+    let mut out = String::new();
+    let mut lines = lines(source, &now, splice.end)?.into_iter();
+    for (line, number) in lines.by_ref().take(SHOWN_MAX).zip(first..) {
+        number_line(&mut out, number, &line.masked(mask), SHOWN_LINE_MAX);
     }
-    let left_out = lines.count();
+    let left_out = lines.len();
     if left_out > 0 {
         out.push_str(&format!("[{left_out} more lines left out]\n"));
     }
+    Ok(out)
+}
+
+/// What stands before a place on its line and on those above; of a longer text the last bytes, one
+/// more than are shown.
+fn above(source: &Source<'_>, at: u64) -> io::Result<Vec<u8>> {
+    let from = at.saturating_sub(BEFORE_MAX as u64 + 1);
+    let mut before = Vec::new();
+    source.from(from).take(at - from).read_to_end(&mut before)?;
+    let lines = before.rsplitn(AROUND + 2, |&byte| byte == b'\n').take(AROUND + 1);
+    let length = lines.map(|line| line.len() + 1).sum::<usize>() - 1;
+    before.drain(..before.len() - length);
+    Ok(before)
+}
+
+/// The lines of `now`, which ends where the file goes on from `end`, and those below.
+fn lines(source: &Source<'_>, now: &[u8], end: u64) -> io::Result<Vec<Line>> {
+    let whole =
+        |text: &[u8]| Line { head: text.to_vec(), bytes: text.len() as u64, ending: Ending::Lf };
+    let mut lines: Vec<Line> = now.split(|&byte| byte == b'\n').map(whole).collect();
+    let mut reader = source.from(end);
+    let mut below = Vec::new();
+    while below.len() <= AROUND
+        && let Some(line) = next_line(&mut reader, HEAD_MAX, source.deadline)?
+    {
+        below.push(line);
+    }
+    let mut below = below.into_iter();
+    match (below.next(), lines.last_mut()) {
+        (Some(rest), Some(last)) => {
+            last.head.extend(rest.head);
+            last.bytes += rest.bytes;
+        }
+        // Behind the last newline of a file there is no line.
+        (None, Some(last)) if last.bytes == 0 && now.ends_with(b"\n") => {
+            lines.pop();
+        }
+        _ => {}
+    }
+    for line in &mut lines {
+        if line.is_whole() && line.head.ends_with(b"\r") {
+            line.head.pop();
+            line.bytes -= 1;
+        }
+    }
+    lines.extend(below);
+    Ok(lines)
 }
 
 #[cfg(test)]
@@ -381,6 +312,7 @@ mod tests {
     #[test]
     fn every_place_is_exchanged_when_all_are_meant() {
         check_all(b"k\nv\nk\r\nv\r\n", "k\nv", "K\nw\nv", b"K\nw\nv\nK\r\nw\r\nv\r\n");
+        check_all(b"x\r\nx x\nx\r\n", "x", "x\n", b"x\r\n\r\nx\n x\n\nx\r\n\r\n");
         check_all(b"aaaaa", "aa", "b", b"bba");
         check_all(b"a a a", "a", "", b"  ");
     }
@@ -441,6 +373,14 @@ mod tests {
             "edited f: 1 place, at line 4\n     2\t2\n     3\t3\n     4\tnew\n     5\tmore\n     \
              6\t5\n     7\t6\n"
         );
+        assert_eq!(
+            call(&folder, "5\n6\n7\n", "5\n6\n8\n", false),
+            "edited f: 1 place, at line 6\n     6\t5\n     7\t6\n     8\t8\n"
+        );
+        assert_eq!(
+            call(&folder, "8\n", "", false),
+            "edited f: 1 place, at line 8\n     6\t5\n     7\t6\n"
+        );
         let text = call(&folder, "new", &"x\n".repeat(100), false);
         assert!(text.ends_with("    21\tx\n[85 more lines left out]\n"), "{text}");
     }
@@ -496,95 +436,27 @@ mod tests {
     }
 
     #[test]
+    fn a_file_without_end_is_given_up_when_the_time_is_over() {
+        let folder = Folder::new();
+        folder.write("f", "old\n");
+        let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("f")).unwrap();
+        file.set_len(1 << 40).unwrap();
+        for (old, time) in [("old", 0), ("old", 100), ("missing", 100)] {
+            let text = format!(r#"{{"path":"f","old_string":"{old}","new_string":"new"}}"#);
+            let arguments = Arguments::parse(&text, &Mask::default()).unwrap();
+            let over = Deadline::after(Some(std::time::Duration::from_millis(time)));
+            let error = EditFile(folder.workspace()).run(arguments, over).unwrap_err();
+            assert_eq!(error.to_string(), "f: the run's time was over");
+        }
+        assert_eq!((file.metadata().unwrap().len(), folder.names()), (1 << 40, vec!["f".into()]));
+    }
+
+    #[test]
     fn a_million_places_in_one_line_take_no_time() {
         let folder = Folder::new();
         folder.write("f", format!("x\r\n{}", "a".repeat(1_000_000)));
         let text = call(&folder, "a", "\n", true);
         assert!(text.starts_with("edited f: 1000000 places, at lines 2, 2, "), "{text}");
         assert_eq!(folder.read("f"), format!("x\r\n{}", "\r\n".repeat(1_000_000)).as_bytes());
-    }
-
-    /// Random files over a small alphabet, so that texts repeat, and a random piece of each as the
-    /// text to exchange. What comes out is compared with a simple exchange at the places that a
-    /// byte by byte comparison finds.
-    #[test]
-    fn random_edits_leave_everything_else_as_it_was() {
-        let mut random = Random(0x5eed);
-        let mut edited = 0;
-        for _ in 0..3_000 {
-            let bytes = |random: &mut Random, length, alphabet: &[&[u8]]| -> Vec<u8> {
-                (0..length).flat_map(|_| alphabet[random.below(alphabet.len())].to_vec()).collect()
-            };
-            let length = random.below(60);
-            let file = bytes(
-                &mut random,
-                length,
-                &[b"a", b"b", b"\n", b"\r\n", b"\xE9", b"\0", b"\r", b"\xEF\xBB\xBF"],
-            );
-            let length = 1 + random.below(4);
-            let old = String::from_utf8(bytes(&mut random, length, &[b"a", b"b", b"\n"])).unwrap();
-            let length = random.below(4);
-            let new = String::from_utf8(bytes(&mut random, length, &[b"a", b"c", b"\n"])).unwrap();
-            if old == new {
-                continue;
-            }
-            let places = places(&file, old.as_bytes());
-            let change = Change::new(&old, &new).unwrap();
-            let mut out = Vec::new();
-            change.write(&file, &mut out).unwrap();
-            assert_eq!(change.find(&file).count, places.len());
-            // Between the places not a byte differs; in them it is the new text, whatever its line
-            // endings.
-            let mut rest = &out[..];
-            let mut at = 0;
-            for place in &places {
-                rest = rest.strip_prefix(&file[at..place.start]).unwrap();
-                for &byte in new.as_bytes() {
-                    rest = match (byte, rest) {
-                        (b'\n', [b'\r', b'\n', rest @ ..]) => rest,
-                        (byte, [first, rest @ ..]) if byte == *first => rest,
-                        _ => panic!("{file:?} {old:?} {new:?} {out:?}"),
-                    };
-                }
-                at = place.end;
-            }
-            assert_eq!(rest, &file[at..], "{file:?} {old:?} {new:?}");
-            edited += places.len();
-        }
-        assert!(edited > 1_000, "{edited}");
-    }
-
-    /// Where `old` stands, found the slow way.
-    fn places(file: &[u8], old: &[u8]) -> Vec<Range<usize>> {
-        let mut places = Vec::new();
-        let mut at = 0;
-        'places: while at < file.len() {
-            let mut end = at;
-            for &byte in old {
-                match file[end..] {
-                    [b'\r', b'\n', ..] if byte == b'\n' => end += 2,
-                    [first, ..] if first == byte => end += 1,
-                    _ => {
-                        at += 1;
-                        continue 'places;
-                    }
-                }
-            }
-            places.push(at..end);
-            at = end;
-        }
-        places
-    }
-
-    /// A small generator of the xorshift kind (Marsaglia).
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 % bound as u64) as usize
-        }
     }
 }

@@ -19,6 +19,11 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// Whether the head is all of it.
+    pub(super) fn is_whole(&self) -> bool {
+        self.bytes == self.head.len() as u64
+    }
+
     /// The line with its secrets masked, and without what may be the start of one that goes on
     /// behind the head.
     pub(super) fn masked(self, mask: &Mask) -> Line {
@@ -41,12 +46,12 @@ pub(super) enum Ending {
 }
 
 /// Bytes that the most characters can take up.
-const LINE_BYTES: usize = 4 * LINE_MAX;
+pub(super) const HEAD_MAX: usize = 4 * LINE_MAX;
 
-/// Reads the next line, and keeps its head where that is `wanted`.
+/// Reads the next line, and keeps so many bytes of it.
 pub(super) fn next_line(
     reader: &mut impl BufRead,
-    wanted: bool,
+    kept: usize,
     deadline: Deadline,
 ) -> io::Result<Option<Line>> {
     let mut line = Line { head: Vec::new(), bytes: 0, ending: Ending::None };
@@ -58,10 +63,8 @@ pub(super) fn next_line(
         }
         let end = buffer.iter().position(|&byte| byte == b'\n');
         let part = &buffer[..end.unwrap_or(buffer.len())];
-        if wanted {
-            let room = LINE_BYTES.saturating_sub(line.head.len());
-            line.head.extend_from_slice(&part[..part.len().min(room)]);
-        }
+        let room = kept.saturating_sub(line.head.len());
+        line.head.extend_from_slice(&part[..part.len().min(room)]);
         line.bytes += part.len() as u64;
         last = part.last().copied().or(last);
         let used = part.len() + usize::from(end.is_some());
@@ -96,20 +99,13 @@ pub(super) struct Shown {
 
 /// Writes a numbered line, cut to `max` characters and marked where it is cut.
 ///
-/// `head` is the line or the start of it, at least four bytes for each of the characters; `bytes`
-/// is the length of the whole line.
-pub(super) fn number_line(
-    out: &mut String,
-    number: u64,
-    head: &[u8],
-    bytes: u64,
-    max: usize,
-) -> Shown {
+/// The head of the line is all of it, or at least four bytes for each of the characters.
+pub(super) fn number_line(out: &mut String, number: u64, line: &Line, max: usize) -> Shown {
     // Writing to a String can't fail.
     let _ = write!(out, "{number:>6}\t");
-    let mut shown = Shown { replaced: 0, left_out: bytes };
+    let mut shown = Shown { replaced: 0, left_out: line.bytes };
     let mut room = max;
-    for chunk in head.utf8_chunks() {
+    for chunk in line.head.utf8_chunks() {
         for character in chunk.valid().chars().take(room) {
             out.push(character);
             room -= 1;

@@ -3,9 +3,11 @@
 //! A text without carriage returns says nothing of line endings: an LF in it stands for LF and for
 //! CRLF alike, line by line. A text that holds one spells its endings out and is taken literally.
 //! The search is that of Knuth, Morris and Pratt, over a file in which CRLF counts as one
-//! character: linear, whatever the text and the file are.
+//! character: linear, whatever the text and the file are, and without ever looking back, so that the
+//! file may come in pieces.
 
-use std::ops::Range;
+use std::collections::VecDeque;
+use std::io::{self, BufRead};
 
 /// A text to look for.
 #[derive(Debug)]
@@ -37,96 +39,185 @@ impl<'a> Needle<'a> {
         self.is_literal
     }
 
-    /// Where the text stands in `file`, from left to right, without overlaps.
-    pub(super) fn matches<'b>(&'b self, file: &'b [u8]) -> impl Iterator<Item = Range<usize>> + 'b {
-        let mut from = 0;
-        std::iter::from_fn(move || {
-            let found = self.find(file, from)?;
-            from = found.end;
-            Some(found)
-        })
+    /// Where the text stands in what `reader` gives, from left to right, without overlaps.
+    pub(super) fn matches<R: BufRead>(&self, reader: R) -> Matches<'_, R> {
+        Matches { reader, search: Search::new(self), at: 0, newlines: 0, last: None }
     }
 
-    fn find(&self, file: &[u8], from: usize) -> Option<Range<usize>> {
-        let mut at = from;
-        let mut length = 0;
-        while length < self.bytes.len() {
-            let (byte, width) = match *file.get(at..)? {
-                [b'\r', b'\n', ..] if !self.is_literal => (b'\n', 2),
-                [byte, ..] => (byte, 1),
-                [] => return None,
-            };
-            while length > 0 && self.bytes[length] != byte {
-                length = self.borders[length - 1];
-            }
-            length += usize::from(self.bytes[length] == byte);
-            at += width;
-        }
-        let start = match self.is_literal {
-            true => at - self.bytes.len(),
-            false => before(file, at, self.bytes),
-        };
-        (start < at).then_some(start..at)
+    /// Whether the text stands in `text`.
+    pub(super) fn is_in(&self, text: &[u8]) -> bool {
+        Search::new(self).go_on(text).is_some()
     }
 }
 
-/// Where `text`, which stands in `file` from `start` on, ends; it holds no carriage return.
-pub(super) fn after(file: &[u8], start: usize, text: &[u8]) -> usize {
-    text.iter().fold(start, |at, &byte| {
-        let is_crlf = byte == b'\n' && file.get(at) == Some(&b'\r');
-        at + 1 + usize::from(is_crlf)
-    })
+/// A place where the text stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Match {
+    /// Where it starts, in bytes from the start of the file.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The line on which it starts.
+    pub(super) line: u64,
+    /// For each newline of the text, whether the file has CRLF for it; nothing for a text that is
+    /// taken literally.
+    pub(super) crlf: Vec<bool>,
+    /// Whether the last newline of the file up to its end is CRLF, where there is one.
+    pub(super) last: Option<bool>,
 }
 
-/// Where `text`, which stands in `file` up to `end`, starts; it holds no carriage return.
-pub(super) fn before(file: &[u8], end: usize, text: &[u8]) -> usize {
-    text.iter().rev().fold(end, |at, &byte| {
-        let is_crlf = byte == b'\n' && file[..at].ends_with(b"\r\n");
-        at - 1 - usize::from(is_crlf)
-    })
-}
-
-/// Tells which line ending new text gets.
+/// The matches in a file that is being read.
 #[derive(Debug)]
-pub(super) struct Endings<'a> {
-    file: &'a [u8],
-    last: Option<usize>,
-    /// The first newline at or behind the place that was last asked for.
-    next: usize,
+pub(super) struct Matches<'a, R> {
+    reader: R,
+    search: Search<'a>,
+    /// How many bytes are searched, how many newlines are in them, and whether the last is CRLF.
+    at: u64,
+    newlines: usize,
+    last: Option<bool>,
 }
 
-impl<'a> Endings<'a> {
-    pub(super) fn of(file: &'a [u8]) -> Endings<'a> {
-        Endings { file, last: file.iter().rposition(|&byte| byte == b'\n'), next: 0 }
+impl<R: BufRead> Matches<'_, R> {
+    fn find(&mut self) -> io::Result<Option<Match>> {
+        loop {
+            let piece = self.reader.fill_buf()?;
+            if piece.is_empty() {
+                return Ok(None);
+            }
+            let previous = self.search.previous;
+            let found = self.search.go_on(piece);
+            let searched = found.as_ref().map_or(piece, |(used, _)| &piece[..*used]);
+            self.newlines += newlines(searched);
+            if let Some(index) = searched.iter().rposition(|&byte| byte == b'\n') {
+                let before = index.checked_sub(1).map_or(previous, |before| searched[before]);
+                self.last = Some(before == b'\r');
+            }
+            let used = searched.len();
+            self.reader.consume(used);
+            self.at += used as u64;
+            if let Some((_, crlf)) = found {
+                let needle = self.search.needle;
+                let length = needle.bytes.len() + count(&crlf);
+                return Ok(Some(Match {
+                    start: self.at - length as u64,
+                    end: self.at,
+                    line: (1 + self.newlines - newlines(needle.bytes)) as u64,
+                    crlf,
+                    last: self.last,
+                }));
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Matches<'_, R> {
+    type Item = io::Result<Match>;
+
+    fn next(&mut self) -> Option<io::Result<Match>> {
+        self.find().transpose()
+    }
+}
+
+/// How many newlines are in a text.
+pub(super) fn newlines(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte == b'\n').count()
+}
+
+/// How many of them are CRLF.
+pub(super) fn count(crlf: &[bool]) -> usize {
+    crlf.iter().filter(|&&is_crlf| is_crlf).count()
+}
+
+/// A search in the middle of a file.
+#[derive(Debug)]
+struct Search<'a> {
+    needle: &'a Needle<'a>,
+    /// How much of the text the file has up to here.
+    length: usize,
+    /// The line endings in that.
+    crlf: VecDeque<bool>,
+    /// The last byte that was seen.
+    previous: u8,
+}
+
+impl<'a> Search<'a> {
+    fn new(needle: &'a Needle<'a>) -> Search<'a> {
+        Search { needle, length: 0, crlf: VecDeque::new(), previous: 0 }
     }
 
-    /// Whether text that goes in at `at`, into a match that starts at `start`, gets CRLF: as the
-    /// nearest line before it in the match has it, or else the one that it goes into, or the last
-    /// of the file. The places must be asked for from left to right.
-    pub(super) fn are_crlf(&mut self, start: usize, at: usize) -> bool {
-        let is_newline = |&byte: &u8| byte == b'\n';
-        let Some(last) = self.last else { return false };
-        let newline = match self.file[start..at].iter().rposition(is_newline) {
-            Some(index) => start + index,
-            None if last < at => last,
-            None => {
-                if self.next < at || self.file[self.next] != b'\n' {
-                    let index = self.file[at..].iter().position(is_newline).unwrap_or_default();
-                    self.next = at + index;
+    /// Searches on in the next piece of the file, up to the end of a match: gives how far that is
+    /// into the piece, and the line endings in it.
+    fn go_on(&mut self, piece: &[u8]) -> Option<(usize, Vec<bool>)> {
+        let first = *self.needle.bytes.first()?;
+        let mut at = 0;
+        while at < piece.len() {
+            if self.length == 0 {
+                let rest = &piece[at..];
+                let skipped = rest.iter().position(|&byte| byte == first).unwrap_or(rest.len());
+                if let Some(last) = rest[..skipped].last() {
+                    self.previous = *last;
+                    at += skipped;
+                    continue;
                 }
-                self.next
             }
-        };
-        self.file[..newline].ends_with(b"\r")
+            self.take(piece[at]);
+            at += 1;
+            if self.length == self.needle.bytes.len() {
+                self.length = 0;
+                return Some((at, std::mem::take(&mut self.crlf).into()));
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, byte: u8) {
+        let is_behind_cr = std::mem::replace(&mut self.previous, byte) == b'\r';
+        if !self.needle.is_literal {
+            // It belongs to the newline behind it; without one it stands in no such text.
+            if is_behind_cr && byte != b'\n' {
+                self.length = 0;
+                self.crlf.clear();
+            }
+            if byte == b'\r' {
+                return;
+            }
+        }
+        let text = self.needle.bytes;
+        while self.length > 0 && text[self.length] != byte {
+            let border = self.needle.borders[self.length - 1];
+            if !self.needle.is_literal {
+                self.crlf.drain(..newlines(&text[..self.length - border]));
+            }
+            self.length = border;
+        }
+        if text[self.length] == byte {
+            self.length += 1;
+            if byte == b'\n' && !self.needle.is_literal {
+                self.crlf.push_back(is_behind_cr);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufReader;
+
     use super::*;
 
-    fn find(text: &str, file: &[u8]) -> Vec<(usize, usize)> {
-        Needle::new(text).matches(file).map(|found| (found.start, found.end)).collect()
+    /// Where the text stands, however small the pieces are in which the file comes.
+    #[track_caller]
+    fn find(text: &str, file: &[u8]) -> Vec<(u64, u64)> {
+        let needle = Needle::new(text);
+        let found = |window| -> Vec<Match> {
+            let reader = BufReader::with_capacity(window, file);
+            needle.matches(reader).map(Result::unwrap).collect()
+        };
+        let whole = found(file.len().max(1));
+        for window in 1..6 {
+            assert_eq!(found(window), whole, "{window}");
+        }
+        assert_eq!(needle.is_in(file), !whole.is_empty());
+        whole.iter().map(|found| (found.start, found.end)).collect()
     }
 
     #[test]
@@ -143,6 +234,9 @@ mod tests {
         assert_eq!(find("a\nb\n", b"a\r\nb\na\nb\r\na\rb\n"), [(0, 5), (5, 10)]);
         assert_eq!(find("\nb", b"a\r\nb\nb"), [(1, 4), (4, 6)]);
         assert_eq!(find("\n\n", b"\r\n\r\n\n\r\n"), [(0, 4), (4, 7)]);
+        assert_eq!(find("a\nb", b"a\r\r\nb"), []);
+        // What is given up of a start has line endings of its own.
+        assert_eq!(find("\n\nb", b"\r\n\n\r\nb"), [(2, 6)]);
     }
 
     #[test]
@@ -153,25 +247,24 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_nearly_matches_everywhere_is_linear() {
-        let file = vec![b'a'; 4_000_000];
-        let text = format!("{}b", "a".repeat(200_000));
-        assert_eq!(find(&text, &file), []);
+    fn a_match_tells_its_line_and_its_line_endings() {
+        let needle = Needle::new("a\nb\nc");
+        let file = &b"x\r\na\nb\r\nc\na\r\nb\nc"[..];
+        let found: Vec<Match> = needle.matches(file).map(Result::unwrap).collect();
+        let at = |start, end, line, crlf: [bool; 2]| Match {
+            start,
+            end,
+            line,
+            crlf: crlf.into(),
+            last: Some(crlf[1]),
+        };
+        assert_eq!(found, [at(3, 9, 2, [false, true]), at(10, 16, 5, [true, false])]);
     }
 
     #[test]
-    fn new_text_gets_the_ending_of_its_place() {
-        let file = b"a\r\nb\nc\r\nd";
-        let are_crlf = |start, at| Endings::of(file).are_crlf(start, at);
-        assert!(are_crlf(0, 0));
-        assert!(!are_crlf(3, 4));
-        assert!(are_crlf(0, 3));
-        assert!(are_crlf(8, 9));
-        assert!(!Endings::of(b"abc").are_crlf(0, 1));
-        let mut endings = Endings::of(file);
-        assert_eq!(
-            [0, 1, 3, 5, 8].map(|at| endings.are_crlf(at, at)),
-            [true, true, false, true, true]
-        );
+    fn a_search_that_nearly_matches_everywhere_is_linear() {
+        let file = vec![b'a'; 4_000_000];
+        let text = format!("{}b", "a".repeat(200_000));
+        assert!(!Needle::new(&text).is_in(&file));
     }
 }

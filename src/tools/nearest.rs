@@ -3,30 +3,36 @@
 //!
 //! It is for the model to find its mistake, so every sentence has to be true of the file as it is.
 
+use std::io::{self, BufRead as _, BufReader};
+
 use crate::secret::Mask;
 use crate::text::{Lossy, head};
 
+use super::lines::{Ending, HEAD_MAX, Line, next_line};
 use super::matches::Needle;
+use super::source::{At, Source};
 
-/// Why `old`, which does not stand in `file`, does not.
-pub(super) fn why_not(file: &[u8], old: &str, mask: &Mask) -> String {
-    if file.is_empty() {
-        return "the file is empty".to_owned();
+/// Why `old`, which does not stand in the file, does not.
+pub(super) fn why_not(source: &Source<'_>, old: &str, mask: &Mask) -> io::Result<String> {
+    if source.from(0).fill_buf()?.is_empty() {
+        return Ok("the file is empty".to_owned());
     }
-    if has_line_numbers(old.as_bytes()) && !lines(file).any(is_numbered) {
-        return "leave out the line numbers and tabs that read_file adds".to_owned();
+    let place = Place { source, old, mask };
+    if has_line_numbers(old.as_bytes()) && !place.has_line_numbers()? {
+        return Ok("leave out the line numbers and tabs that read_file adds".to_owned());
     }
-    let difference = first_difference(file, old, mask).or_else(|| nearest_line(file, old, mask));
-    difference.unwrap_or_else(|| {
-        let hint = if old.contains('\r') {
-            "old_string holds carriage returns, and then every line ending must match; without \
-             them LF matches CRLF too"
-        } else {
-            "it must match exactly, white space included; call read_file, then edit_file with \
-             what stands there"
-        };
-        hint.to_owned()
-    })
+    let hint = if old.contains('\r') {
+        "old_string holds carriage returns, and then every line ending must match; without them LF \
+         matches CRLF too"
+    } else {
+        "it must match exactly, white space included; call read_file, then edit_file with what \
+         stands there"
+    };
+    let told = match place.first_difference()? {
+        None => place.nearest_line()?,
+        told => told,
+    };
+    Ok(told.unwrap_or_else(|| hint.to_owned()))
 }
 
 /// The lines of a text, each with its ending.
@@ -46,103 +52,178 @@ fn is_numbered(line: &[u8]) -> bool {
     digits > 0 && number.get(digits) == Some(&b'\t')
 }
 
+/// Where a text is looked for that does not stand there.
+struct Place<'a> {
+    source: &'a Source<'a>,
+    old: &'a str,
+    mask: &'a Mask,
+}
+
 /// The most lines that are compared to find the place that is most like old_string.
 const COMPARED_MAX: usize = 20;
-
-/// The first difference between old_string and the place that is most like it: where the most
-/// lines in a row are the same but for the white space around them.
-fn first_difference(file: &[u8], old: &str, mask: &Mask) -> Option<String> {
-    let is_alike = |(a, b): &(&[u8], &[u8])| a.trim_ascii() == b.trim_ascii();
-    let is_blank = |line: &&[u8]| line.trim_ascii().is_empty();
-    // Blank lines are found anywhere, so the first one that is none leads to the place.
-    let blank = lines(old.as_bytes()).take_while(is_blank).count();
-    let compared: Vec<&[u8]> = lines(old.as_bytes()).skip(blank).take(COMPARED_MAX).collect();
-    let (mut best, mut longest) = (0_usize, 0);
-    let mut rest = lines(file);
-    for index in 0.. {
-        let run = rest.clone().zip(compared.iter().copied()).take_while(is_alike).count();
-        if run > longest {
-            (best, longest) = (index, run);
-        }
-        if rest.next().is_none() {
-            break;
-        }
-    }
-    if longest == 0 {
-        return None;
-    }
-    let Some(start) = best.checked_sub(blank) else {
-        return Some(format!(
-            "old_string starts with {blank} blank lines, but line {} has only {best} above it",
-            best + 1
-        ));
-    };
-    let mut place = lines(file).skip(start);
-    let count = lines(old.as_bytes()).count();
-    for (index, wanted) in lines(old.as_bytes()).enumerate() {
-        let number = start + index + 1;
-        let line = place.next().unwrap_or_default();
-        let line = if old.contains('\r') { line.to_vec() } else { with_lf(line) };
-        let fits = match (index == 0, index + 1 == count) {
-            (true, true) => {
-                Needle::new(std::str::from_utf8(wanted).ok()?).matches(&line).next().is_some()
-            }
-            (true, false) => line.ends_with(wanted),
-            (false, true) => line.starts_with(wanted),
-            (false, false) => line == wanted,
-        };
-        if fits {
-            continue;
-        }
-        if wanted.strip_suffix(b"\n") == Some(&line) || line.is_empty() {
-            let last = if line.is_empty() { number - 1 } else { number };
-            return Some(format!("it goes on where the file ends, behind line {last}"));
-        }
-        let (line, wanted) = quoted(&line, wanted, mask);
-        return Some(format!("line {number} is {line}, and old_string has {wanted} there"));
-    }
-    None
-}
-
-/// The line with LF for its ending, which is how old_string sees it.
-fn with_lf(line: &[u8]) -> Vec<u8> {
-    match line.strip_suffix(b"\r\n") {
-        Some(line) => [line, b"\n"].concat(),
-        None => line.to_vec(),
-    }
-}
 
 /// Fewer characters than this are in too many lines.
 const TELLING_MIN: usize = 3;
 
-/// The line that is most like the first line of old_string that is not blank, when white space is
-/// left out of both: one that holds it, or has at least half in common with it.
-fn nearest_line(file: &[u8], old: &str, mask: &Mask) -> Option<String> {
-    let wanted = old.lines().find(|line| !line.trim_ascii().is_empty())?;
-    let dense: String =
-        wanted.chars().filter(|character| !character.is_ascii_whitespace()).collect();
-    if dense.len() < TELLING_MIN {
-        return None;
+impl Place<'_> {
+    /// The next line, or as much of it as is needed to compare it.
+    fn next_line(&self, reader: &mut BufReader<At<'_>>) -> io::Result<Option<Line>> {
+        next_line(reader, HEAD_MAX + 2 * self.old.len(), self.source.deadline)
     }
-    let needle = Needle::new(&dense);
-    let mut best = None;
-    let mut most = 0;
-    for (line, number) in lines(file).zip(1..) {
-        let text: Vec<u8> =
-            line.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        let alike = if needle.matches(&text).next().is_some() {
-            usize::MAX
-        } else {
-            let (start, end) = common(&text, dense.as_bytes());
-            if 2 * (start + end) < text.len().max(dense.len()) { 0 } else { start + end }
-        };
-        if alike > most {
-            (best, most) = (Some((number, line)), alike);
+
+    fn has_line_numbers(&self) -> io::Result<bool> {
+        let mut reader = self.source.from(0);
+        while let Some(line) = self.next_line(&mut reader)? {
+            if is_numbered(&line.head) {
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
-    let (number, line): (usize, &[u8]) = best?;
-    let (line, wanted) = quoted(line, wanted.as_bytes(), mask);
-    Some(format!("the line most like it is {number}: {line}, and old_string has {wanted}"))
+
+    /// The first difference between old_string and the place that is most like it.
+    fn first_difference(&self) -> io::Result<Option<String>> {
+        let is_blank = |line: &&[u8]| line.trim_ascii().is_empty();
+        // Blank lines are found anywhere, so the first one that is none leads to the place.
+        let blank = lines(self.old.as_bytes()).take_while(is_blank).count();
+        let compared: Vec<&[u8]> =
+            lines(self.old.as_bytes()).skip(blank).take(COMPARED_MAX).collect();
+        let Some(best) = self.longest_run(&compared)? else { return Ok(None) };
+        let Some(start) = best.checked_sub(blank) else {
+            return Ok(Some(format!(
+                "old_string starts with {blank} blank lines, but line {} has only {best} above it",
+                best + 1
+            )));
+        };
+        let mut reader = self.source.from(0);
+        for _ in 0..start {
+            next_line(&mut reader, 0, self.source.deadline)?;
+        }
+        self.difference_from(&mut reader, start)
+    }
+
+    /// The line from which on the most lines in a row are the same as these but for the white space
+    /// around them; none where not even one is.
+    fn longest_run(&self, compared: &[&[u8]]) -> io::Result<Option<usize>> {
+        let (mut best, mut longest) = (None, 0);
+        // Where runs start that reach up to the line before.
+        let mut open: Vec<usize> = Vec::new();
+        let mut reader = self.source.from(0);
+        for number in 0.. {
+            let Some(line) = self.next_line(&mut reader)? else { break };
+            open.push(number);
+            open.retain(|&start| {
+                let run = number - start;
+                let goes_on = line.is_whole()
+                    && compared
+                        .get(run)
+                        .is_some_and(|wanted| wanted.trim_ascii() == line.head.trim_ascii());
+                if goes_on && run >= longest {
+                    (best, longest) = (Some(start), run + 1);
+                }
+                goes_on
+            });
+        }
+        Ok(best)
+    }
+
+    /// The first difference between old_string and the lines that come, of which the first is that
+    /// of index `start`.
+    fn difference_from(
+        &self,
+        reader: &mut BufReader<At<'_>>,
+        start: usize,
+    ) -> io::Result<Option<String>> {
+        let count = lines(self.old.as_bytes()).count();
+        for (index, wanted) in lines(self.old.as_bytes()).enumerate() {
+            let number = start + index + 1;
+            let Some(line) = self.next_line(reader)? else {
+                return Ok(Some(behind(number - 1)));
+            };
+            let line = self.as_old_sees(line);
+            let text = match line.ending {
+                Ending::None => line.head.clone(),
+                _ => [&line.head[..], b"\n"].concat(),
+            };
+            // Of the first line the end counts.
+            if index == 0 && !line.is_whole() {
+                return Ok(None);
+            }
+            let fits = match (index == 0, index + 1 == count) {
+                (true, true) => Needle::new(self.old).is_in(&text),
+                (true, false) => text.ends_with(wanted),
+                (false, true) => text.starts_with(wanted),
+                (false, false) => text == wanted,
+            };
+            if fits {
+                continue;
+            }
+            if line.is_whole() && wanted.strip_suffix(b"\n") == Some(&text) {
+                return Ok(Some(behind(number)));
+            }
+            let (line, wanted) = self.quoted(line, wanted);
+            return Ok(Some(format!("line {number} is {line}, and old_string has {wanted} there")));
+        }
+        Ok(None)
+    }
+
+    /// The line with the carriage return before its newline, if it has one and old_string holds
+    /// some: without any it takes CRLF for LF.
+    fn as_old_sees(&self, mut line: Line) -> Line {
+        if line.ending == Ending::Crlf && line.is_whole() && self.old.contains('\r') {
+            line.head.push(b'\r');
+            line.bytes += 1;
+        }
+        line
+    }
+
+    /// The line that is most like the first line of old_string that is not blank, when white space
+    /// is left out of both: one that holds it, or has at least half in common with it.
+    fn nearest_line(&self) -> io::Result<Option<String>> {
+        let is_blank = |line: &&str| line.trim_ascii().is_empty();
+        let Some(wanted) = self.old.lines().find(|line| !is_blank(line)) else { return Ok(None) };
+        let dense: String =
+            wanted.chars().filter(|character| !character.is_ascii_whitespace()).collect();
+        if dense.len() < TELLING_MIN {
+            return Ok(None);
+        }
+        let needle = Needle::new(&dense);
+        let (mut best, mut most) = (None, 0);
+        let mut reader = self.source.from(0);
+        for number in 1_u64.. {
+            let Some(line) = self.next_line(&mut reader)? else { break };
+            let text: Vec<u8> =
+                line.head.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+            let alike = if needle.is_in(&text) {
+                usize::MAX
+            } else if line.is_whole() {
+                let (start, end) = common(&text, dense.as_bytes());
+                if 2 * (start + end) < text.len().max(dense.len()) { 0 } else { start + end }
+            } else {
+                0
+            };
+            if alike > most {
+                (best, most) = (Some((number, line)), alike);
+            }
+        }
+        let Some((number, line)) = best else { return Ok(None) };
+        let (line, wanted) = self.quoted(line, wanted.as_bytes());
+        Ok(Some(format!("the line most like it is {number}: {line}, and old_string has {wanted}")))
+    }
+
+    /// Two lines to be compared: without their newlines, masked, and cut around the first difference.
+    fn quoted(&self, line: Line, wanted: &[u8]) -> (String, String) {
+        let wanted = wanted.strip_suffix(b"\n").unwrap_or(wanted);
+        let line = Lossy::new(&line.masked(self.mask).head).text.into_owned();
+        let wanted = self.mask.text(&Lossy::new(wanted).text).into_owned();
+        let (same, _) = common(line.as_bytes(), wanted.as_bytes());
+        (around(&line, same), around(&wanted, same))
+    }
+}
+
+/// What is said of text that goes on where the file does not.
+fn behind(last: usize) -> String {
+    format!("it goes on where the file ends, behind line {last}")
 }
 
 /// How many bytes two texts have in common at their starts and, behind that, at their ends.
@@ -158,32 +239,37 @@ const QUOTED_MAX: usize = 200;
 /// The most bytes of it that are quoted before the first difference.
 const BEFORE_MAX: usize = 100;
 
-/// Two lines to be compared: without their newlines, masked, and cut around the first difference.
-fn quoted(line: &[u8], wanted: &[u8], mask: &Mask) -> (String, String) {
-    let text = |line: &[u8]| {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        mask.text(&Lossy::new(line).text).into_owned()
-    };
-    let (line, wanted) = (text(line), text(wanted));
-    let (same, _) = common(line.as_bytes(), wanted.as_bytes());
-    let cut = |text: &str| {
-        let from = text.floor_char_boundary(same.saturating_sub(BEFORE_MAX));
-        let mark = if from > 0 { "..." } else { "" };
-        let shown = head(&text[from..], QUOTED_MAX);
-        let more = if from + shown.len() < text.len() { "..." } else { "" };
-        format!("{mark}{shown:?}{more}")
-    };
-    (cut(&line), cut(&wanted))
+/// What stands around a place in a line.
+fn around(text: &str, place: usize) -> String {
+    let from = text.floor_char_boundary(place.saturating_sub(BEFORE_MAX));
+    let mark = if from > 0 { "..." } else { "" };
+    let shown = head(&text[from..], QUOTED_MAX);
+    let more = if from + shown.len() < text.len() { "..." } else { "" };
+    format!("{mark}{shown:?}{more}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
+
+    use crate::file::tests::Folder;
+    use crate::time::Deadline;
+    use crate::tools::source::WINDOW;
+
+    fn told(content: &[u8], old: &str, window: usize) -> String {
+        let folder = Folder::new();
+        let file = File::open(folder.write("f", content)).unwrap();
+        let source = Source { file: &file, end: u64::MAX, window, deadline: Deadline::NONE };
+        why_not(&source, old, &Mask::default()).unwrap()
+    }
 
     #[track_caller]
     fn check(file: &[u8], old: &str, expected: &str) {
-        assert!(Needle::new(old).matches(file).next().is_none(), "it stands there");
-        assert_eq!(why_not(file, old, &Mask::default()), expected);
+        assert!(!Needle::new(old).is_in(file), "it stands there");
+        for window in [1, 3, WINDOW] {
+            assert_eq!(told(file, old, window), expected);
+        }
     }
 
     #[test]
@@ -269,7 +355,7 @@ mod tests {
     fn a_difference_far_into_a_line_is_shown() {
         let same = "\u{e9}".repeat(1_000);
         let file = format!("a\n {same}x{same}\n");
-        let told = why_not(file.as_bytes(), &format!("a\n {same}y"), &Mask::default());
+        let told = told(file.as_bytes(), &format!("a\n {same}y"), 1);
         assert!(told.starts_with("line 2 is ...\"\u{e9}") && told.contains("\u{e9}x\u{e9}"));
         assert!(told.ends_with("\u{e9}y\" there") && told.len() < 500, "{told}");
     }
@@ -277,7 +363,7 @@ mod tests {
     #[test]
     fn a_large_file_takes_no_time() {
         let file = "a = b;\n".repeat(1_000_000);
-        why_not(file.as_bytes(), &"a = b;\n".repeat(50).replace("; ", ";"), &Mask::default());
-        why_not(file.as_bytes(), "x = y;\n", &Mask::default());
+        told(file.as_bytes(), &"a = b;\n".repeat(50).replace("; ", ";"), WINDOW);
+        told(file.as_bytes(), "x = y;\n", WINDOW);
     }
 }

@@ -14,7 +14,7 @@ use crate::provider::ToolDefinition;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
-use super::lines::{Ending, LINE_MAX, Line, check, next_line, number_line};
+use super::lines::{Ending, HEAD_MAX, LINE_MAX, Line, check, next_line, number_line};
 use super::{Output, Tool, ToolError, Workspace};
 
 /// The most lines or names in one result.
@@ -100,7 +100,10 @@ impl ReadFile {
         let mut number = 0;
         while page.lines < limit {
             let wanted = number + 1 >= first;
-            let Some(line) = next_line(&mut reader, wanted, deadline)? else { break };
+            let Some(line) = next_line(&mut reader, if wanted { HEAD_MAX } else { 0 }, deadline)?
+            else {
+                break;
+            };
             number += 1;
             if number % LOOK == 0 {
                 check(deadline)?;
@@ -224,7 +227,7 @@ impl Page {
     /// Adds a line, unless it does not fit.
     fn add(&mut self, number: u64, line: &Line) -> bool {
         let length = self.text.len();
-        let shown = number_line(&mut self.text, number, &line.head, line.bytes, LINE_MAX);
+        let shown = number_line(&mut self.text, number, line, LINE_MAX);
         if self.text.len() > BYTES_MAX {
             self.text.truncate(length);
             return false;

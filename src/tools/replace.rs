@@ -8,21 +8,21 @@
 //!
 //! Some files can't be exchanged like that: one with several hard links would lose them, one whose
 //! owner we can't give away would change hands, one with an attribute that we may not set would
-//! lose its protection, a mount point is busy, a directory may be closed to
-//! us. Their content is overwritten in place and synced. Where the directory lets us, the
-//! temporary file with the whole new content stays until that is done, so that nothing is lost: it
-//! is called `.NAME.uncut-N.new` then, and nobody removes it but the user.
-//!
-//! A run that is killed leaves `.NAME.uncut-N.tmp` behind, which the next write to NAME removes.
+//! lose its protection, a mount point is busy, a directory may be closed to us. Their content is
+//! overwritten in place and synced. Where the directory lets us, the temporary file with the whole
+//! new content stays until that is done, so that nothing is lost: it is called `.NAME.uncut-N.new`
+//! then, and nobody removes it but the user. Where it does not, the new content is held in memory.
 
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::file::{self, directory_of, follow_links};
-use crate::text;
 
-/// Writes the new content, the same whenever it is called.
+use super::staged::Staged;
+
+/// Writes the new content; called once.
 pub(crate) type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 /// A file that may be replaced, or made.
@@ -32,7 +32,13 @@ pub(crate) struct Target {
     path: PathBuf,
     /// None where there is no file yet.
     existing: Option<Metadata>,
+    /// Whether the new content is made from the old one.
+    is_source: bool,
 }
+
+/// The most bytes of new content that are held, which they are where nothing can be put beside the
+/// file.
+pub(super) const HELD_MAX: usize = 64 * 1024 * 1024;
 
 /// How a file was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +71,25 @@ impl Target {
             }
             None => {}
         }
-        Ok(Target { path, existing })
+        Ok(Target { path, existing, is_source: false })
     }
 
     /// The file's metadata, where there is a file.
     pub(super) fn existing(&self) -> Option<&Metadata> {
         self.existing.as_ref()
+    }
+
+    /// Opens the file for new content that is made from the old one, and gives its length. If
+    /// anybody else changes it from now on, it is not replaced.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it can't be read.
+    pub(super) fn open(&mut self) -> io::Result<(File, u64)> {
+        let (file, metadata) = file::open(&self.path)?;
+        let length = metadata.len();
+        (self.existing, self.is_source) = (Some(metadata), true);
+        Ok((file, length))
     }
 
     /// Puts `content` in the place of what is there; directories that are missing are made.
@@ -86,15 +105,24 @@ impl Target {
             (Ok(staged), _) => staged,
             // Nothing can be put beside it, but that does not close the file itself. A full disk
             // does: what is overwritten then may have lost its old content and not get the new.
-            (Err(error), Some(_)) if !is_full(&error) => return self.overwrite(content, None),
+            (Err(error), Some(_)) if !is_full(&error) => {
+                let held = hold(content)?;
+                self.refuse_changed()?;
+                return self.overwrite(&mut &held[..], None);
+            }
             (Err(error), _) => return Err(error),
         };
         let bytes = write(&staged.file, content)?;
         let inherited =
             self.existing.as_ref().map_or(Ok(()), |old| inherit(&self.path, old, &staged.file));
         sync(&staged.file)?;
+        self.refuse_changed()?;
         match inherited.and_then(|()| staged.rename(&self.path)) {
-            Err(_) if self.existing.is_some() => return self.overwrite(content, Some(staged)),
+            Err(_) if self.existing.is_some() => {
+                let mut new = staged.file.try_clone()?;
+                new.rewind()?;
+                return self.overwrite(&mut new, Some(staged));
+            }
             result => result?,
         }
         sync_directory(directory).map_err(|error| {
@@ -103,17 +131,25 @@ impl Target {
         Ok(Replaced { bytes, in_place: false })
     }
 
+    fn refuse_changed(&self) -> io::Result<()> {
+        let Some(existing) = self.existing.as_ref().filter(|_| self.is_source) else {
+            return Ok(());
+        };
+        let is_same = fs::metadata(&self.path).is_ok_and(|now| state(&now) == state(existing));
+        if is_same { Ok(()) } else { Err(changed()) }
+    }
+
     /// Writes over the old content, and only then cuts off what is left of it, so that nobody ever
     /// finds the file empty. What is staged is kept when that goes wrong.
-    fn overwrite(&self, content: Content<'_>, mut staged: Option<Staged>) -> io::Result<Replaced> {
-        let file = file::without_blocking(OpenOptions::new().write(true)).open(&self.path)?;
+    fn overwrite(&self, new: &mut dyn Read, mut staged: Option<Staged>) -> io::Result<Replaced> {
+        let mut file = file::without_blocking(OpenOptions::new().write(true)).open(&self.path)?;
         let metadata = file.metadata()?;
         file::refuse_irregular(&metadata)?;
         if let Some(staged) = &mut staged {
             staged.set_aside();
         }
-        let overwrite = || {
-            let bytes = write(&file, content)?;
+        let mut overwrite = || {
+            let bytes = io::copy(new, &mut file)?;
             if bytes < metadata.len() {
                 file.set_len(bytes)?;
             }
@@ -144,130 +180,6 @@ fn refuse_unwritable(path: &Path, metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// The new content in a temporary file, which goes when this is dropped.
-struct Staged {
-    /// None once there is nothing to remove.
-    path: Option<PathBuf>,
-    file: File,
-}
-
-/// The most names that are tried for a temporary file: as many runs may be writing the same file.
-const NAMES_MAX: u32 = 1_000;
-
-/// So many names are looked at for what a killed run left, whichever of them is free.
-const LEFT_MAX: u32 = 8;
-
-/// Bytes of the file's own name in that of its temporary file. A name of the longest kind, of 255
-/// bytes, has no room for more.
-const NAME_HEAD: usize = 100;
-
-impl Staged {
-    /// Makes an empty file beside `target`. What stands for an existing file is private until it
-    /// has that file's mode; a new one has the mode of any new file from the start.
-    ///
-    /// Its lock shows that somebody writes it, and the kernel takes that back however a run ends: so
-    /// what nobody has locked was left behind. A process id would not show it: in a container all
-    /// runs have the same.
-    fn create(target: &Path, is_private: bool) -> io::Result<Staged> {
-        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let path = |number| {
-            let head = text::head(&name, NAME_HEAD);
-            directory_of(target).join(format!(".{head}.uncut-{number}.tmp"))
-        };
-        for number in 0..LEFT_MAX {
-            remove_left(&path(number));
-        }
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        if is_private {
-            make_private(&mut options);
-        }
-        // A number under which something was set aside is taken: this file may have to be, too.
-        let is_free = |path: &PathBuf| path.with_extension("new").symlink_metadata().is_err();
-        for path in (0..NAMES_MAX).map(path).filter(is_free) {
-            match options.open(&path) {
-                // Somebody else may have taken it for left behind before it had its lock.
-                Ok(file) if !lock(&file) || !is_at(&file, &path) => {}
-                Ok(file) => return Ok(Staged { path: Some(path), file }),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::other("too many temporary files (.*.uncut-*.tmp) lie in its directory"))
-    }
-
-    /// Gives the file, which is whole, a name under which nobody takes it for left behind.
-    fn set_aside(&mut self) {
-        if let Some(path) = &mut self.path {
-            let aside = path.with_extension("new");
-            if fs::rename(&*path, &aside).is_ok() {
-                *path = aside;
-            }
-        }
-    }
-
-    fn rename(&mut self, path: &Path) -> io::Result<()> {
-        if let Some(own) = &self.path {
-            fs::rename(own, path)?;
-            self.path = None;
-        }
-        Ok(())
-    }
-
-    /// Leaves the temporary file where it is.
-    fn keep(mut self) -> Option<PathBuf> {
-        self.path.take()
-    }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // There is nobody to tell, and the outcome does not depend on it.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// Removes the temporary file of a run that was killed.
-///
-/// A file that can't be opened or locked is somebody else's, and in nobody's way.
-fn remove_left(path: &Path) {
-    if let Ok((file, _)) = file::open(path)
-        && file.try_lock().is_ok()
-        && is_at(&file, path)
-    {
-        let _ = fs::remove_file(path);
-    }
-}
-
-/// Locks a file, unless another process has; some file systems know no locks.
-fn lock(file: &File) -> bool {
-    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
-}
-
-/// Whether it is this file that lies at `path`, and neither another one nor a link to it.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
-    let there = path.symlink_metadata().map(id);
-    there.is_ok_and(|there| file.metadata().map(id).is_ok_and(|own| own == there))
-}
-
-/// An open file keeps its name there.
-#[cfg(not(unix))]
-fn is_at(_: &File, path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
-}
-
-/// Lets nobody else read what is made; elsewhere a new file is as private as its directory.
-fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
-
 /// Gives `new` what belonged to the file at `path` that it is to supersede. The owner comes first,
 /// because the kernel drops set-id bits and capabilities when a file changes hands; the mode last,
 /// because it is also a part of the access list.
@@ -291,6 +203,49 @@ fn inherit(path: &Path, existing: &Metadata, new: &File) -> io::Result<()> {
 #[cfg(not(unix))]
 fn inherit(_: &Path, _: &Metadata, _: &File) -> io::Result<()> {
     Ok(())
+}
+
+/// What a file is known by, and what changes with it.
+fn state(metadata: &Metadata) -> (u64, Option<SystemTime>, [u64; 2], [i64; 2]) {
+    #[cfg(unix)]
+    let (place, changed) = {
+        use std::os::unix::fs::MetadataExt as _;
+        let changed = [metadata.ctime(), metadata.ctime_nsec()];
+        ([metadata.dev(), metadata.ino()], changed)
+    };
+    #[cfg(not(unix))]
+    let (place, changed) = Default::default();
+    (metadata.len(), metadata.modified().ok(), place, changed)
+}
+
+/// Why content that was made from an old one is not put in its place.
+pub(super) fn changed() -> io::Error {
+    io::Error::other("it was changed in the meantime; nothing was changed here: read it again")
+}
+
+fn hold(content: Content<'_>) -> io::Result<Vec<u8>> {
+    let mut held = Held(Vec::new());
+    content(&mut held)?;
+    Ok(held.0)
+}
+
+struct Held(Vec<u8>);
+
+impl Write for Held {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        if self.0.len() + buffer.len() > HELD_MAX {
+            let message = format!(
+                "nothing can be put beside it, and it has more than the {HELD_MAX} bytes that can \
+                 be written in place"
+            );
+            return Err(io::Error::new(ErrorKind::FileTooLarge, message));
+        }
+        self.0.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn write(file: &File, content: Content<'_>) -> io::Result<u64> {
@@ -504,26 +459,77 @@ mod tests {
 
     #[test]
     fn a_failure_in_place_names_the_file_that_has_it_all() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("broken"))
+            }
+        }
         let folder = Folder::new();
         let path = folder.write("a", "old");
-        fs::hard_link(&path, folder.path().join("b")).unwrap();
-        let calls = std::cell::Cell::new(0);
-        let error = Target::find(&path)
-            .unwrap()
-            .replace(&|out| {
-                calls.set(calls.get() + 1);
-                if calls.get() == 2 {
-                    return Err(io::Error::other("broken"));
-                }
-                out.write_all(b"new")
-            })
-            .unwrap_err()
-            .to_string();
+        let staged = Staged::create(&path, true).unwrap();
+        (&staged.file).write_all(b"new").unwrap();
+        let target = Target::find(&path).unwrap();
+        let error = target.overwrite(&mut Broken, Some(staged)).unwrap_err().to_string();
         let kept = folder.names().remove(0);
         assert_eq!(kept, ".a.uncut-0.new");
         assert_eq!(folder.read(&kept), b"new");
         let start = "broken; the file may hold only a part of the new content; ";
         assert!(error.starts_with(start) && error.ends_with("-0.new has it all"), "{error}");
+    }
+
+    #[test]
+    fn where_nothing_can_be_put_beside_a_file_its_new_content_is_held() {
+        let folder = Folder::new();
+        let path = folder.write("f", "old");
+        // Every name for it is taken.
+        (0..1_000).for_each(|number| drop(folder.write(&format!(".f.uncut-{number}.new"), "")));
+        let replaced = replace(&path, b"new").unwrap();
+        assert_eq!(replaced, Replaced { bytes: 3, in_place: true });
+        assert_eq!((folder.read("f"), folder.names().len()), (b"new".to_vec(), 1_001));
+        let mut target = Target::find(&path).unwrap();
+        target.open().unwrap();
+        let content = |out: &mut dyn Write| {
+            fs::write(&path, "own")?;
+            out.write_all(b"newer")
+        };
+        let error = target.replace(&content).unwrap_err().to_string();
+        assert!(error.starts_with("it was changed in the meantime"), "{error}");
+        assert_eq!(folder.read("f"), b"own");
+        let endless = |out: &mut dyn Write| io::copy(&mut io::repeat(b'x'), out).map(drop);
+        let error = Target::find(&path).unwrap().replace(&endless).unwrap_err().to_string();
+        assert!(error.starts_with("nothing can be put beside it, and it has more than"), "{error}");
+        assert_eq!(folder.read("f"), b"own");
+    }
+
+    #[test]
+    fn what_somebody_else_changed_since_it_was_read_is_left_as_it_is() {
+        let folder = Folder::new();
+        let path = folder.write("f", "old");
+        let other = folder.path().join("other");
+        let changes: [&dyn Fn(); 4] = [
+            &|| fs::write(&path, "ours").unwrap(),
+            // Of the same length.
+            &|| fs::write(&path, "own").unwrap(),
+            &|| {
+                fs::write(&other, "own").unwrap();
+                fs::rename(&other, &path).unwrap();
+            },
+            &|| fs::remove_file(&path).unwrap(),
+        ];
+        for (index, change) in changes.into_iter().enumerate() {
+            fs::write(&path, "old").unwrap();
+            let mut target = Target::find(&path).unwrap();
+            target.open().unwrap();
+            let content = |out: &mut dyn Write| {
+                change();
+                out.write_all(b"new")
+            };
+            let error = target.replace(&content).unwrap_err().to_string();
+            assert!(error.starts_with("it was changed in the meantime"), "{index}: {error}");
+            assert_ne!(fs::read(&path).ok().as_deref(), Some(&b"new"[..]), "{index}");
+            assert!(folder.names().len() < 2, "{index}: {:?}", folder.names());
+        }
     }
 
     #[test]

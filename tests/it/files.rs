@@ -26,11 +26,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Uncut};
-use crate::support::tools::results;
+use crate::support::tools::{mounting, results};
 use crate::tidy;
 use crate::tools::as_nobody;
 
@@ -158,13 +158,92 @@ fn a_file_whose_protection_we_may_not_give_to_another_is_written_in_place() {
     assert!(python("import os; os.getxattr('f', 'security.test') == b'x' or exit(1)"));
 }
 
+/// The arguments of an edit of `f`.
+fn edit(old: &str, new: &str) -> (&'static str, Value) {
+    ("edit_file", json!({"path": "f", "old_string": old, "new_string": new}))
+}
+
+#[test]
+fn a_file_in_a_directory_of_somebody_else_is_written_in_place() {
+    let dir = Dir::new("foreign").with("f", "a long old content\n");
+    let Some(uncut) = as_nobody(&dir, &[]) else { return };
+    std::os::unix::fs::chown(dir.path("f"), Some(54_321), Some(54_321)).unwrap();
+    let write = ("write_file", json!({"path": "g", "content": "new"}));
+    let told = results(uncut, &[edit("long old", "new"), edit("new", "longer than ever"), write]);
+    let start = "edited f: 1 place, at line 1 (written in place)\n";
+    assert!(told[..2].iter().all(|told| told.starts_with(start)), "{told:?}");
+    assert!(told[2].starts_with("error: g: Permission denied"), "{told:?}");
+    assert_eq!(dir.read("f"), "a longer than ever content\n");
+    assert_eq!(dir.names(), ["f"]);
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_content_and_nothing_else() {
+    let dir = Dir::new("full").with("d/f", "");
+    let line = "old\n".repeat(15 * 1024);
+    dir.write("f", &line);
+    let script = "mount -t tmpfs -o size=100k none d && cp f d/f";
+    let Some(uncut) = mounting(&dir, script) else { return };
+    let calls = [
+        (
+            "edit_file",
+            json!({"path": "d/f", "old_string": "old", "new_string": "new",
+            "replace_all": true}),
+        ),
+        ("write_file", json!({"path": "d/f", "content": "x".repeat(60_000)})),
+        ("shell", json!({"command": "cmp f d/f && ls -A d"})),
+        // It can be overwritten, but not beside its copy: the copy has it all.
+        ("shell", json!({"command": "rm d/f && touch d/f && ln d/f d/g"})),
+        ("write_file", json!({"path": "d/f", "content": "x".repeat(60_000)})),
+        ("shell", json!({"command": "wc -c <d/.f.uncut-0.new; ls -A d"})),
+    ];
+    let told = results(uncut, &calls);
+    assert!(told[0].starts_with("error: d/f: No space left on device"), "{told:?}");
+    assert!(told[1].starts_with("error: d/f: No space left on device"), "{told:?}");
+    assert_eq!(told[2], "f\n[exit 0]");
+    assert!(told[4].contains("the file may hold only a part of the new content; "), "{told:?}");
+    assert!(told[4].ends_with("d/.f.uncut-0.new has it all"), "{told:?}");
+    assert_eq!(told[5], "60000\n.f.uncut-0.new\nf\ng\n[exit 0]");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_large_file_costs_no_memory() {
+    let dir = Dir::new("large");
+    let mut content = "a line that is not meant\n".repeat(1_500_000);
+    content.push_str("old\n");
+    dir.write("f", &content);
+    let peak = ("shell", json!({"command": "grep VmHWM /proc/$PPID/status"}));
+    let page = ("read_file", json!({"path": "f", "offset": 1_500_000}));
+    let missed = edit("a line that is not there", "x");
+    let told = results(Uncut::new(&dir), &[edit("old", "new"), missed, page, peak]);
+    assert!(told[0].starts_with("edited f: 1 place, at line 1500001\n"), "{told:?}");
+    assert!(told[1].contains("the line most like it is 1: "), "{told:?}");
+    assert_eq!(told[2], "1500000\ta line that is not meant\n1500001\tnew\n");
+    let peak: u64 = told[3].split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(peak < 10 * 1024, "{peak} KiB");
+    assert!(dir.read("f") == content.replace("old\n", "new\n"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_tells_no_length_is_read_and_edited_all_the_same() {
+    let dir = Dir::new("no-length");
+    let path = "/proc/self/comm";
+    let edit = json!({"path": path, "old_string": "uncut", "new_string": "other"});
+    let read = json!({"path": path});
+    let told = results(Uncut::new(&dir), &[("edit_file", edit), ("read_file", read)]);
+    let edited = "edited /proc/self/comm: 1 place, at line 1 (written in place)\n     1\tother\n";
+    assert_eq!(told[0], edited);
+    assert!(told[1].starts_with("     1\tother\n"), "{told:?}");
+}
+
 #[test]
 fn an_edit_in_a_file_with_crlf_changes_one_line() {
     let line = |number: usize| format!("line {number}\r\n");
     let lines: String = (1..=200).map(line).collect();
     let dir = Dir::new("crlf").with("f", &lines);
-    let edit = json!({"path": "f", "old_string": "line 100", "new_string": "LINE 100"});
-    results(Uncut::new(&dir), &[("edit_file", edit)]);
+    results(Uncut::new(&dir), &[edit("line 100", "LINE 100")]);
     assert_eq!(dir.read("f"), lines.replace("line 100\r", "LINE 100\r"));
 }
 
@@ -172,8 +251,7 @@ fn an_edit_in_a_file_with_crlf_changes_one_line() {
 fn what_only_looks_like_the_old_text_is_left_alone() {
     let text = "a  \nb\u{a0}c\nsay \u{201c}x\u{201d} \u{2014} now  \n";
     let dir = Dir::new("near").with("f", text);
-    let edit = json!({"path": "f", "old_string": "say \"x\" \u{2014} now", "new_string": "y"});
-    let told = results(Uncut::new(&dir), &[("edit_file", edit)]);
+    let told = results(Uncut::new(&dir), &[edit("say \"x\" \u{2014} now", "y")]);
     assert!(told[0].starts_with("error: old_string was not found in f; nothing was changed: "));
     assert!(told[0].contains("the line most like it is 3: "), "{told:?}");
     assert_eq!(dir.read("f"), text);

@@ -192,9 +192,11 @@ fn a_file_that_no_other_can_take_the_place_of_is_written_in_place() {
     let dir = Dir::new("busy").with("f", "a long old content");
     // A mount point is busy.
     let Some(uncut) = mounting(&dir, "mount --bind f f") else { return };
-    let told = results(uncut, &[write("f")]);
-    assert_eq!(told, ["replaced f: 3 bytes, 18 before (written in place)"]);
-    assert_eq!((dir.read("f").as_str(), dir.names()), ("new", vec!["f".to_owned()]));
+    let edit = ("edit_file", json!({"path": "f", "old_string": "new", "new_string": "newer"}));
+    let told = results(uncut, &[write("f"), edit]);
+    assert_eq!(told[0], "replaced f: 3 bytes, 18 before (written in place)");
+    assert!(told[1].starts_with("edited f: 1 place, at line 1 (written in place)\n"), "{told:?}");
+    assert_eq!((dir.read("f").as_str(), dir.names()), ("newer", vec!["f".to_owned()]));
 }
 
 #[cfg(target_os = "linux")]

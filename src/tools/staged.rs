@@ -1,0 +1,135 @@
+//! New content in a temporary file beside the one that it is for.
+//!
+//! A run that is killed leaves `.NAME.uncut-N.tmp` behind, which the next write to NAME removes.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::file::{self, directory_of};
+use crate::text;
+
+/// The new content in a temporary file, which goes when this is dropped.
+pub(super) struct Staged {
+    /// None once there is nothing to remove.
+    path: Option<PathBuf>,
+    pub(super) file: File,
+}
+
+/// The most names that are tried for a temporary file: as many runs may be writing the same file.
+const NAMES_MAX: u32 = 1_000;
+
+/// So many names are looked at for what a killed run left, whichever of them is free.
+const LEFT_MAX: u32 = 8;
+
+/// Bytes of the file's own name in that of its temporary file. A name of the longest kind, of 255
+/// bytes, has no room for more.
+const NAME_HEAD: usize = 100;
+
+impl Staged {
+    /// Makes an empty file beside `target`. What stands for an existing file is private until it
+    /// has that file's mode; a new one has the mode of any new file from the start.
+    ///
+    /// Its lock shows that somebody writes it, and the kernel takes that back however a run ends: so
+    /// what nobody has locked was left behind. A process id would not show it: in a container all
+    /// runs have the same.
+    pub(super) fn create(target: &Path, is_private: bool) -> io::Result<Staged> {
+        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let path = |number| {
+            let head = text::head(&name, NAME_HEAD);
+            directory_of(target).join(format!(".{head}.uncut-{number}.tmp"))
+        };
+        for number in 0..LEFT_MAX {
+            remove_left(&path(number));
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        if is_private {
+            make_private(&mut options);
+        }
+        // A number under which something was set aside is taken: this file may have to be, too.
+        let is_free = |path: &PathBuf| path.with_extension("new").symlink_metadata().is_err();
+        for path in (0..NAMES_MAX).map(path).filter(is_free) {
+            match options.open(&path) {
+                // Somebody else may have taken it for left behind before it had its lock.
+                Ok(file) if !lock(&file) || !is_at(&file, &path) => {}
+                Ok(file) => return Ok(Staged { path: Some(path), file }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other("too many temporary files (.*.uncut-*.tmp) lie in its directory"))
+    }
+
+    /// Gives the file, which is whole, a name under which nobody takes it for left behind.
+    pub(super) fn set_aside(&mut self) {
+        if let Some(path) = &mut self.path {
+            let aside = path.with_extension("new");
+            if fs::rename(&*path, &aside).is_ok() {
+                *path = aside;
+            }
+        }
+    }
+
+    /// Puts the file in the place of what lies at `path`.
+    pub(super) fn rename(&mut self, path: &Path) -> io::Result<()> {
+        if let Some(own) = &self.path {
+            fs::rename(own, path)?;
+            self.path = None;
+        }
+        Ok(())
+    }
+
+    /// Leaves the temporary file where it is.
+    pub(super) fn keep(mut self) -> Option<PathBuf> {
+        self.path.take()
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // There is nobody to tell, and the outcome does not depend on it.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes the temporary file of a run that was killed.
+///
+/// A file that can't be opened or locked is somebody else's, and in nobody's way.
+fn remove_left(path: &Path) {
+    if let Ok((file, _)) = file::open(path)
+        && file.try_lock().is_ok()
+        && is_at(&file, path)
+    {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Locks a file, unless another process has; some file systems know no locks.
+fn lock(file: &File) -> bool {
+    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// Whether it is this file that lies at `path`, and neither another one nor a link to it.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let there = path.symlink_metadata().map(id);
+    there.is_ok_and(|there| file.metadata().map(id).is_ok_and(|own| own == there))
+}
+
+/// An open file keeps its name there.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Lets nobody else read what is made; elsewhere a new file is as private as its directory.
+fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
