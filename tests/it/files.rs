@@ -10,15 +10,15 @@
 //! | 57 | near matches rewrite the file | earendil-works/pi 3554 | `what_only_looks_like_the_old_text_is_left_alone` |
 //! | 58 | hard links | Gitlawb/zero 941 | `hard_links_see_the_new_content` |
 //! | 59 | places that differ in line endings only | earendil-works/pi 360 | `a_text_that_stands_there_more_than_once_is_refused_with_its_lines` |
-//! | 60 | huge files and lines | The-AI-Alliance/cube-harness 362 | `a_long_file_is_read_page_by_page`, `an_endless_line_is_cut_and_says_by_how_much` |
+//! | 60 | huge files and lines | The-AI-Alliance/cube-harness 362 | `a_long_file_is_read_page_by_page`, `a_large_file_costs_no_memory`, `an_endless_line_is_cut_and_says_by_how_much` |
 //! | 61 | LF text against a file with CRLF | Gitlawb/zero 376 | `line_endings_are_those_of_the_place` |
 //! | 62 | linked directories | openclaw/openclaw 84911 | `symbolic_links_are_followed_and_stay` |
 //! | 63 | the last newline; deleted lines | Astro-Han/pawwork 235 | `only_the_text_is_exchanged` |
-//! | 64 | closed directories, mounted files | QwenLM/qwen-code 4096 | `a_file_in_a_closed_directory_is_written_in_place`, `a_file_that_no_other_can_take_the_place_of_is_written_in_place` |
+//! | 64 | closed directories, mounted files | QwenLM/qwen-code 4096 | `a_file_in_a_closed_directory_is_written_in_place`, `a_file_in_a_directory_of_somebody_else_is_written_in_place`, `a_file_that_no_other_can_take_the_place_of_is_written_in_place` |
 //! | 65 | devices, directories, empty files | openclaw/openclaw 121828 | `a_device_and_a_fifo_are_refused`, `a_directory_is_listed_in_order`, `an_empty_or_binary_file_says_so` |
 //! | 66 | several matches | anomalyco/opencode 24959 | `a_text_that_stands_there_more_than_once_is_refused_with_its_lines` |
 //! | 85 | AGENTS.md is cut silently | openai/codex 13386 | `a_long_file_is_cut_at_a_line_with_a_marker`, `instructions_are_listed_and_what_is_cut_of_them_is_warned_of` |
-//! | 86 | AGENTS.md is not UTF-8 | openai/codex 23223 | `a_file_that_is_not_utf8_is_an_error_that_says_where`, `a_file_that_can_not_be_used_is_told_and_ends_nothing` |
+//! | 86 | AGENTS.md is not UTF-8 | openai/codex 23223 | `a_file_that_is_not_utf8_is_an_error_that_says_where`, `instructions_that_can_not_be_used_end_the_run_before_anything_is_sent`, `a_file_that_can_not_be_used_is_told_and_ends_nothing` |
 //! | 87 | imports | openai/codex 11838 | `agents_md_follows_under_its_path` |
 //! | 88 | a byte order mark | anthropics/claude-code 73158 | `agents_md_follows_under_its_path` |
 
@@ -110,6 +110,28 @@ fn instructions_that_were_named_or_refused_take_the_place_of_all_others() {
         let messages = serde_json::to_string(requests[1].messages()).unwrap();
         assert_eq!(messages.contains("Rule x."), says);
         assert!(!messages.contains("Rule 0.") && !messages.contains("Rule a."), "{messages}");
+    }
+}
+
+#[test]
+fn instructions_that_can_not_be_used_end_the_run_before_anything_is_sent() {
+    for (make, says) in [
+        ("printf 'Use tabs.\\n\\223quoted\\224' >AGENTS.md", "is not UTF-8 at byte 10; convert it"),
+        ("mkfifo AGENTS.md", "can't be read: it is a FIFO, not a regular file; "),
+        ("mkdir AGENTS.md", "can't be read: it is a directory; "),
+        ("ln -s nowhere AGENTS.md", "can't be read: No such file or directory"),
+        ("mkdir .git && ln -s /etc/passwd AGENTS.md", "can't be read: it leads out of "),
+    ] {
+        let dir = Dir::new("unusable");
+        let made = Command::new("sh").args(["-c", make]).current_dir(dir.path(".")).status();
+        assert!(made.unwrap().success(), "{make}");
+        let endpoint = Endpoint::start(vec![Reply::answer("no")]).allow_unused();
+        let uncut = Uncut::new(&dir).args(["-m", "m", "--base-url", &endpoint.base_url(), "go"]);
+        let ran = uncut.run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        let told = format!("uncut: usage: AGENTS.md: {} {says}", dir.path("AGENTS.md").display());
+        assert!(ran.stderr.starts_with(&told), "{told}: {}", ran.stderr);
+        assert!(endpoint.finish().is_empty(), "{make}");
     }
 }
 
