@@ -237,6 +237,11 @@ mod tests {
         let mut resumed = toolbox(&folder, MAX, &conversation);
         let b = section(&folder, "a/b/AGENTS.md", "Rule b.");
         assert_eq!(read(&mut resumed, "a/b/f"), format!("     1\tb\n{b}"));
+        // What it holds counts against the limit.
+        let held = section(&folder, "a/AGENTS.md", "Rule a.").len();
+        let mut resumed = toolbox(&folder, held, &conversation);
+        let text = read(&mut resumed, "a/b/f");
+        assert!(text.contains("bytes left out here; ") && !text.contains("Rule b."), "{text}");
     }
 
     #[test]

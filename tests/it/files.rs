@@ -204,7 +204,10 @@ fn a_full_disk_leaves_the_old_content_and_nothing_else() {
     let dir = Dir::new("full").with("d/f", "");
     let line = "old\n".repeat(15 * 1024);
     dir.write("f", &line);
-    let script = "mount -t tmpfs -o size=100k none d && cp f d/f";
+    fs::create_dir(dir.path("e")).unwrap();
+    // The other one has no room for another name.
+    let script = "mount -t tmpfs -o size=100k none d && cp f d/f && \
+                  mount -t tmpfs -o nr_inodes=2 none e && cp f e/f";
     let Some(uncut) = mounting(&dir, script) else { return };
     let calls = [
         (
@@ -213,7 +216,8 @@ fn a_full_disk_leaves_the_old_content_and_nothing_else() {
             "replace_all": true}),
         ),
         ("write_file", json!({"path": "d/f", "content": "x".repeat(60_000)})),
-        ("shell", json!({"command": "cmp f d/f && ls -A d"})),
+        ("write_file", json!({"path": "e/f", "content": "x"})),
+        ("shell", json!({"command": "cmp f d/f && cmp f e/f && ls -A d e"})),
         // It can be overwritten, but not beside its copy: the copy has it all.
         ("shell", json!({"command": "rm d/f && touch d/f && ln d/f d/g"})),
         ("write_file", json!({"path": "d/f", "content": "x".repeat(60_000)})),
@@ -222,10 +226,11 @@ fn a_full_disk_leaves_the_old_content_and_nothing_else() {
     let told = results(uncut, &calls);
     assert!(told[0].starts_with("error: d/f: No space left on device"), "{told:?}");
     assert!(told[1].starts_with("error: d/f: No space left on device"), "{told:?}");
-    assert_eq!(told[2], "f\n[exit 0]");
-    assert!(told[4].contains("the file may hold only a part of the new content; "), "{told:?}");
-    assert!(told[4].ends_with("d/.f.uncut-0.new has it all"), "{told:?}");
-    assert_eq!(told[5], "60000\n.f.uncut-0.new\nf\ng\n[exit 0]");
+    assert!(told[2].starts_with("error: e/f: No space left on device"), "{told:?}");
+    assert_eq!(told[3], "d:\nf\n\ne:\nf\n[exit 0]");
+    assert!(told[5].contains("the file may hold only a part of the new content; "), "{told:?}");
+    assert!(told[5].ends_with("d/.f.uncut-0.new has it all"), "{told:?}");
+    assert_eq!(told[6], "60000\n.f.uncut-0.new\nf\ng\n[exit 0]");
 }
 
 #[cfg(target_os = "linux")]
