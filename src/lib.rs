@@ -63,6 +63,7 @@
 //! | 0 | [`file`](mod@file) | opening what was named from outside, without blocking |
 //! | 0 | [`gate`] | what the loop and the thread that may end it share |
 //! | 0 | [`url`] | URLs, as far as endpoints and proxies have them |
+//! | 1 | `replace` | a file's content replaced as a whole: the old one or the new one after a crash |
 //! | 1 | [`instructions`] | AGENTS.md files: which there are, what of them fits |
 //! | 1 | [`process`] | commands: start, capture, time limit, kill |
 //! | 1 | [`proxy`] | which proxy a request goes through |
@@ -88,7 +89,7 @@
 //!   syncs a log.
 //! - The loop has no I/O of its own: no file, no socket, no process.
 //! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes. It holds the unsafe code
-//!   but for that of [`tools`] which copies extended attributes. Threads are started there and by
+//!   but for that of `replace` which copies extended attributes. Threads are started there and by
 //!   [`time::within`], which takes on what may hang for ever: the lookup of a host, and the output
 //!   file of a process that is about to end.
 //! - Only `main` reads the process's arguments, environment, directory and standard streams. A run
@@ -123,6 +124,7 @@ pub mod process;
 pub mod prompt;
 pub mod provider;
 pub mod proxy;
+mod replace;
 pub mod replay;
 mod retry;
 pub mod secret;

@@ -5,8 +5,6 @@
 //! that tell it what to do differently.
 
 mod arguments;
-#[cfg(target_os = "linux")]
-mod attributes;
 mod change;
 mod edit;
 mod lines;
@@ -14,10 +12,8 @@ mod matches;
 mod nearest;
 mod nested;
 mod read;
-mod replace;
 mod shell;
 mod source;
-mod staged;
 mod write;
 
 use std::fmt;
@@ -36,7 +32,6 @@ use self::nested::Nested;
 use self::read::ReadFile;
 use self::write::WriteFile;
 
-pub(crate) use self::replace::Target;
 pub use self::shell::{Finished, Shell};
 
 /// Runs tool calls.

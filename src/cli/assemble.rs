@@ -17,10 +17,11 @@ use crate::error::Error;
 use crate::file::directory_of;
 use crate::process::{self, Processes};
 use crate::prompt::{self, AgentsMd, SystemPrompt};
+use crate::replace::Target;
 use crate::secret::{Mask, Secret};
 use crate::session::{Session, SessionError};
 use crate::time::Deadline;
-use crate::tools::{Finished, Output, Shell, Target, Toolbox};
+use crate::tools::{Finished, Output, Shell, Toolbox};
 
 /// What a run may need beside its options.
 pub(super) struct Inputs<'a> {

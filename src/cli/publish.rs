@@ -16,8 +16,8 @@ use super::options::Format;
 use super::pulse::Pulse;
 use crate::gate::Gate;
 use crate::process::{self, Standard};
+use crate::replace::Target;
 use crate::time::{rfc3339, within};
-use crate::tools::Target;
 
 /// The version of everything that is written as JSON. Later releases of the same version may add
 /// members and types of events, and nothing else.

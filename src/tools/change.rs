@@ -5,9 +5,10 @@
 
 use std::io::{self, BufRead, Write};
 
+use crate::replace::changed;
+
 use super::matches::{Match, Needle, count, newlines};
 use super::nearest::common;
-use super::replace::changed;
 use super::source::Source;
 
 /// The most places whose lines are kept.

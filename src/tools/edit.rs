@@ -10,6 +10,7 @@ use std::io::{self, Read as _};
 use crate::file;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
+use crate::replace::{HELD_MAX, Target};
 use crate::secret::Mask;
 use crate::time::Deadline;
 
@@ -18,7 +19,6 @@ use super::change::{Change, Splice};
 use super::lines::{Ending, HEAD_MAX, Line, next_line, number_line};
 use super::matches::newlines;
 use super::nearest::why_not;
-use super::replace::{HELD_MAX, Target};
 use super::source::{Source, WINDOW};
 use super::{Output, Tool, ToolError, Workspace};
 

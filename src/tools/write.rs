@@ -3,10 +3,10 @@
 use crate::file;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
+use crate::replace::Target;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
-use super::replace::Target;
 use super::{Output, Tool, ToolError, Workspace};
 
 /// The `write_file` tool.

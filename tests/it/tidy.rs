@@ -111,13 +111,8 @@ fn a_module_imports_from_its_own_level_downwards_and_never_in_a_circle() {
 }
 
 /// What std can't do.
-const UNSAFE: &[&str] = &[
-    "process/unix",
-    "process/signals",
-    "process/standard",
-    "process/wait",
-    "tools/attributes",
-];
+const UNSAFE: &[&str] =
+    &["process/unix", "process/signals", "process/standard", "process/wait", "replace/attributes"];
 
 #[test]
 fn what_belongs_in_one_place_stands_there_only() {
@@ -136,7 +131,7 @@ fn what_belongs_in_one_place_stands_there_only() {
                 "process/standard",
                 "session/storage",
                 "file",
-                "tools/attributes",
+                "replace/attributes",
             ],
         ),
         ("Command::new", &["process/unix", "process/windows"]),

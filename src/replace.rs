@@ -13,6 +13,10 @@
 //! new content stays until that is done, so that nothing is lost: it is called `.NAME.uncut-N.new`
 //! then, and nobody removes it but the user. Where it does not, the new content is held in memory.
 
+#[cfg(target_os = "linux")]
+mod attributes;
+mod staged;
+
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +24,7 @@ use std::time::SystemTime;
 
 use crate::file::{self, directory_of, follow_links};
 
-use super::staged::Staged;
+use self::staged::Staged;
 
 /// Writes the new content; called once.
 pub(crate) type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
@@ -38,15 +42,15 @@ pub(crate) struct Target {
 
 /// The most bytes of new content that are held, which they are where nothing can be put beside the
 /// file.
-pub(super) const HELD_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const HELD_MAX: usize = 64 * 1024 * 1024;
 
 /// How a file was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Replaced {
     /// Bytes of the new content.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Whether the file was overwritten, rather than another put in its place.
-    pub(super) in_place: bool,
+    pub(crate) in_place: bool,
 }
 
 impl Target {
@@ -75,7 +79,7 @@ impl Target {
     }
 
     /// The file's metadata, where there is a file.
-    pub(super) fn existing(&self) -> Option<&Metadata> {
+    pub(crate) fn existing(&self) -> Option<&Metadata> {
         self.existing.as_ref()
     }
 
@@ -85,7 +89,7 @@ impl Target {
     /// # Errors
     ///
     /// There is none, or it can't be read.
-    pub(super) fn open(&mut self) -> io::Result<(File, u64)> {
+    pub(crate) fn open(&mut self) -> io::Result<(File, u64)> {
         let (file, metadata) = file::open(&self.path)?;
         let length = metadata.len();
         (self.existing, self.is_source) = (Some(metadata), true);
@@ -194,7 +198,7 @@ fn inherit(path: &Path, existing: &Metadata, new: &File) -> io::Result<()> {
         fchown(new, Some(existing.uid()), Some(existing.gid()))?;
     }
     #[cfg(target_os = "linux")]
-    super::attributes::copy(path, new)?;
+    attributes::copy(path, new)?;
     #[cfg(not(target_os = "linux"))]
     let _ = path;
     new.set_permissions(existing.permissions())
@@ -219,7 +223,7 @@ fn state(metadata: &Metadata) -> (u64, Option<SystemTime>, [u64; 2], [i64; 2]) {
 }
 
 /// Why content that was made from an old one is not put in its place.
-pub(super) fn changed() -> io::Error {
+pub(crate) fn changed() -> io::Error {
     io::Error::other("it was changed in the meantime; nothing was changed here: read it again")
 }
 

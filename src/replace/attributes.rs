@@ -102,7 +102,7 @@ fn checked(result: libc::c_int) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::file::tests::Folder;
-    use crate::tools::replace::{Replaced, Target};
+    use crate::replace::{Replaced, Target};
 
     const ACL: &CStr = c"system.posix_acl_access";
     const DEFAULT_ACL: &CStr = c"system.posix_acl_default";
