@@ -19,13 +19,16 @@
 //! Some processes leave the group: a daemon, `setsid`, but also what `timeout` runs. On Linux they
 //! are found through `/proc` by their parents and sessions, as long as these lead to a command. The
 //! way from a daemon is cut, since its parent has ended; a program that starts nothing but commands
-//! keeps hold of it by [`adopt_orphans`]. Elsewhere, and without a `/proc`, what leaves the group
+//! keeps hold of it by [`adopt_orphans`], and a variable in its environment, `UNCUT_COMMAND`, tells
+//! which command it came from, so that the time limit of one does not end the daemon of another.
+//! Elsewhere, and without a `/proc`, what leaves the group
 //! outlives the run; on Windows that takes a job object, which is not here yet.
 
 mod capture;
 #[cfg(unix)]
 mod descendants;
 mod ending;
+mod mark;
 #[cfg(unix)]
 #[path = "process/unix.rs"]
 mod os;
@@ -52,6 +55,7 @@ use crate::secret::Mask;
 use crate::time::Deadline;
 
 use self::capture::Capture;
+use self::mark::Mark;
 use self::os::Group;
 use self::spill::{Spill, Spills};
 
@@ -120,12 +124,13 @@ pub struct Processes {
     spills: Option<Arc<Spills>>,
 }
 
-#[derive(Default)]
 struct Groups {
     /// Those in which something may be alive.
     alive: Vec<Group>,
     /// The shells that are not reaped.
     shells: Vec<u32>,
+    /// That of the last command.
+    mark: Mark,
     finished: bool,
 }
 
@@ -141,7 +146,9 @@ impl Processes {
     /// None yet.
     pub fn new() -> Processes {
         os::notice_children();
-        Processes { groups: Mutex::default(), spills: None }
+        let groups =
+            Groups { alive: Vec::new(), shells: Vec::new(), mark: Mark::new(), finished: false };
+        Processes { groups: Mutex::new(groups), spills: None }
     }
 
     /// Keeps output that is too long for a result in files of up to 64 MiB, 1 GiB in all, which
@@ -223,7 +230,8 @@ impl Processes {
         if groups.finished {
             return Err(io::Error::other("the run is ending"));
         }
-        let group = Group::start(spec, output)?;
+        groups.mark = groups.mark.next();
+        let group = Group::start(spec, groups.mark, output)?;
         groups.alive.push(group.clone());
         groups.shells.push(group.id());
         Ok(group)
@@ -231,9 +239,7 @@ impl Processes {
 
     /// Kills a command, and not what others left in the background.
     fn kill(&self, group: &Group) {
-        let groups = lock(&self.groups);
-        let others: Vec<u32> = groups.alive.iter().map(Group::id).collect();
-        group.kill_with_descendants(&others, &groups.shells);
+        group.kill_with_descendants(&lock(&self.groups).shells);
     }
 
     /// Gives the number of an ended shell free, and forgets the groups that nothing lives in. In

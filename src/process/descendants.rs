@@ -35,6 +35,11 @@ impl Process {
         let (id, name) = (id.parse().ok()?, name.to_owned());
         Some(Process { id, parent, session, name, start, ended })
     }
+
+    /// The environment that its program was started with; none where that is not for us to see.
+    pub(super) fn environment(&self) -> Option<Vec<u8>> {
+        fs::read(format!("/proc/{}/environ", self.id)).ok()
+    }
 }
 
 /// Every process that can be seen.

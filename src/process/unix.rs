@@ -17,6 +17,7 @@ use std::time::Duration;
 use crate::time::Deadline;
 
 use super::descendants::{self, Process};
+use super::mark::Mark;
 use super::wait::Child;
 use super::{DEATH, How, Output, Spec, lock};
 
@@ -30,12 +31,15 @@ pub fn shell_is_present() -> bool {
 
 /// The process group of a command, named by the process id of its shell, which leads it.
 #[derive(Clone)]
-pub(super) struct Group(libc::pid_t);
+pub(super) struct Group {
+    shell: libc::pid_t,
+    mark: Mark,
+}
 
 impl Group {
     /// Starts the shell in a session of its own: it has no terminal to ask anything on, and its
     /// group can be killed as one.
-    pub(super) fn start(spec: &Spec<'_>, output: PipeWriter) -> io::Result<Group> {
+    pub(super) fn start(spec: &Spec<'_>, mark: Mark, output: PipeWriter) -> io::Result<Group> {
         let mut command = Command::new(SHELL);
         command
             // A command that starts with a dash is no option.
@@ -43,6 +47,7 @@ impl Group {
             .current_dir(spec.directory)
             .env_clear()
             .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+            .envs([mark.variable()])
             .stdin(no_input()?)
             .stdout(output.try_clone()?)
             .stderr(output);
@@ -53,19 +58,20 @@ impl Group {
         // Dropping the child neither kills nor reaps it. Dropping the command closes our copies of
         // the pipe; with them open it would never end.
         let child = command.spawn()?;
-        libc::pid_t::try_from(child.id()).map(Group).map_err(io::Error::other)
+        let shell = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
+        Ok(Group { shell, mark })
     }
 
     /// The shell, to wait for its end.
     pub(super) fn shell(&self) -> Child {
-        Child::new(self.0)
+        Child::new(self.shell)
     }
 
     /// Reaps the shell, which has ended.
     pub(super) fn reap(&self) -> io::Result<How> {
         let mut status = 0;
         // SAFETY: waitpid writes one c_int to where it is told.
-        retry(|| unsafe { libc::waitpid(self.0, &raw mut status, 0) })?;
+        retry(|| unsafe { libc::waitpid(self.shell, &raw mut status, 0) })?;
         let status = ExitStatus::from_raw(status);
         // Without a signal there is a code, and the other way round.
         Ok(match status.signal() {
@@ -79,25 +85,32 @@ impl Group {
         self.signal(libc::SIGTERM);
     }
 
-    /// Ends every process of the group, and what came of the command and left it. `others` are the
-    /// groups in which something may live, this one included; `shells` those that are not reaped,
-    /// among which this one has to be.
-    pub(super) fn kill_with_descendants(&self, others: &[u32], shells: &[u32]) {
-        let shell = descendants::all().into_iter().find(|one| one.id == self.0);
+    /// Ends every process of the group, and what came of the command and left it. `shells` are those
+    /// that are not reaped, among which this one has to be.
+    pub(super) fn kill_with_descendants(&self, shells: &[u32]) {
+        let shell = descendants::all().into_iter().find(|one| one.id == self.shell);
         if let Some(shell) = shell {
             end(shells, |one| {
                 // Numbers go up, and ticks are long.
-                let is_later = (one.start, one.id) > (shell.start, shell.id);
-                let is_other = others.contains(&one.session.unsigned_abs());
-                one.session == shell.id || (is_later && !is_other && is_adopted(one))
+                let is_later = || (one.start, one.id) > (shell.start, shell.id);
+                one.session == shell.id || (is_later() && self.has_lost(one))
             });
         }
         self.signal(libc::SIGKILL);
     }
 
+    /// Whether a process that began after the shell came of this command, though neither parents
+    /// nor session tell. One without a mark is taken for it if it is an orphan.
+    fn has_lost(&self, one: &Process) -> bool {
+        match one.environment().and_then(|environment| self.mark.of_same_run(&environment)) {
+            Some(mark) => mark == self.mark,
+            None => is_adopted(one),
+        }
+    }
+
     /// The process id of the shell.
     pub(super) fn id(&self) -> u32 {
-        self.0.unsigned_abs()
+        self.shell.unsigned_abs()
     }
 
     /// Whether no process of the group is left; a shell that is not reaped still counts.
@@ -108,7 +121,7 @@ impl Group {
 
     fn signal(&self, signal: libc::c_int) -> Option<io::Error> {
         // SAFETY: killpg reads and writes no memory of ours.
-        checked(unsafe { libc::killpg(self.0, signal) }).err()
+        checked(unsafe { libc::killpg(self.shell, signal) }).err()
     }
 }
 
@@ -146,7 +159,7 @@ pub(super) fn kill_all(groups: &[Group], shells: &[u32]) -> BTreeSet<String> {
         return BTreeSet::new();
     }
     let names =
-        end(shells, |one| groups.iter().any(|group| group.0 == one.session) || is_adopted(one));
+        end(shells, |one| groups.iter().any(|group| group.shell == one.session) || is_adopted(one));
     for group in groups {
         group.signal(libc::SIGKILL);
     }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use super::mark::Mark;
 use super::{How, Output, Spec, cmd_argument, lock};
 use crate::time::Deadline;
 
@@ -35,13 +36,14 @@ pub(super) struct Group(Arc<Mutex<Child>>);
 
 impl Group {
     /// Starts the shell.
-    pub(super) fn start(spec: &Spec<'_>, output: PipeWriter) -> io::Result<Group> {
+    pub(super) fn start(spec: &Spec<'_>, mark: Mark, output: PipeWriter) -> io::Result<Group> {
         let mut command = Command::new(SHELL);
         command
             .raw_arg(cmd_argument(spec.command)?)
             .current_dir(spec.directory)
             .env_clear()
             .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+            .envs([mark.variable()])
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
@@ -79,7 +81,7 @@ impl Group {
     }
 
     /// Ends the shell.
-    pub(super) fn kill_with_descendants(&self, _: &[u32], _: &[u32]) {
+    pub(super) fn kill_with_descendants(&self, _: &[u32]) {
         self.kill();
     }
 

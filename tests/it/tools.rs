@@ -91,6 +91,23 @@ fn what_left_the_group_lives_through_the_time_out_of_others_and_not_beyond_the_r
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_time_out_ends_no_daemon_that_an_earlier_command_starts_meanwhile() {
+    let dir = Dir::new("later");
+    // Once the second command runs, the first one's daemon starts another and loses it.
+    let daemon = "setsid sh -c 'until test -e go; do sleep 0.01; done
+                  (setsid sh -c \"echo \\$\\$ >pid; exec sleep 599\" &)' >/dev/null 2>&1 &";
+    let second = "(setsid sh -c 'echo $$ >own; exec sleep 599' &)
+                  touch go; until test -s pid && test -s own; do sleep 0.01; done; sleep 599";
+    let second = ("shell", json!({"command": second, "timeout": 3}));
+    let own = command("kill -0 $(cat own) 2>/dev/null && echo alive || echo dead");
+    let told = results(Uncut::new(&dir), &[command(daemon), second, look(), own]);
+    assert!(told[1].contains("timed out after 3s; killed"), "{told:?}");
+    assert_eq!((told[2].as_str(), told[3].as_str()), ("alive\n[exit 0]", "dead\n[exit 0]"));
+    assert_dead(&dir);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn orphans_that_have_ended_are_reaped() {
     let dir = Dir::new("zombies");
     // The children of the binary but for the shell: state and number.
