@@ -102,9 +102,10 @@
 //! - Nothing is repaired unasked: damaged logs, cut JSON and ambiguous edits are refused.
 //! - Nothing durable depends on `Drop`: a panic aborts.
 //!
-//! One thread drives the loop. A command has a helper of its own, which reads its output. In the
-//! program, and not in a run inside another, a further thread sees signals and the deadline whatever
-//! the loop is blocked in. It shares three things with the loop: the [`gate`](gate::Gate) that lets a
+//! One thread drives the loop, and takes in what a command prints while it waits for its end. Where a
+//! background process holds the output beyond that, a thread discards what comes. In the program, and
+//! not in a run inside another, a further thread sees signals and the deadline whatever the loop is
+//! blocked in. It shares three things with the loop: the [`gate`](gate::Gate) that lets a
 //! record or a line in flight finish and none begin; the [`processes`](process::Processes) that it
 //! kills, with the files that hold their output; and the publisher of [`cli`], which knows what the run
 //! has come to, what was last said and where the result goes. It closes the gate, kills, writes the

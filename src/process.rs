@@ -1,13 +1,11 @@
 //! Commands: started, bounded in time and memory, and ended.
 //!
-//! The only module that starts processes. While a command runs a thread of its own moves its output
-//! out of the pipe, so that a flood can't starve the timer: whoever runs the command waits for the
-//! end of the shell and looks at nothing else.
+//! The only module that starts processes.
 //!
 //! Stdout and stderr are one pipe, which keeps their true order. The pipe says nothing about the
 //! shell: a background process holds it open for as long as it likes, and one that closed it may
 //! still run. So a command has ended when its *shell* has; what is in the pipe by then is read,
-//! and from then on the reader only discards, so that a background process neither blocks on a
+//! and from then on a thread discards what comes, so that a background process neither blocks on a
 //! full pipe nor dies of a closed one.
 //!
 //! What is too long to be kept in memory lies in a file, for as long as the run lasts and no longer.
@@ -36,6 +34,8 @@ mod os;
 #[path = "process/windows.rs"]
 mod os;
 #[cfg(unix)]
+mod output;
+#[cfg(unix)]
 mod signals;
 mod spill;
 mod standard;
@@ -44,9 +44,8 @@ mod wait;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::{self, PipeReader};
+use std::io;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -57,6 +56,10 @@ use crate::time::Deadline;
 use self::capture::Capture;
 use self::mark::Mark;
 use self::os::Group;
+#[cfg(windows)]
+use self::os::Output;
+#[cfg(unix)]
+use self::output::Output;
 use self::spill::{Spill, Spills};
 
 pub use self::capture::Captured;
@@ -171,31 +174,27 @@ impl Processes {
 
     fn run_draining(&self, spec: &Spec<'_>, limits: Limits, drain: Duration) -> io::Result<Ended> {
         let (pipe, writer) = io::pipe()?;
-        os::prepare(&pipe)?;
         let spill = self.spills.clone().map(Spill::new);
-        let capture = Mutex::new(Some(Capture::new(spec.mask.clone(), spill)));
-        let output = Arc::new(Output { pipe, capture });
-        // The thread comes first, so that nothing can fail once there is a process.
-        let mut end = watch_output(Arc::clone(&output))?;
+        let mut output = Output::new(pipe, Capture::new(spec.mask.clone(), spill))?;
         let group = self.start(spec, writer)?;
         let shell = group.shell();
 
-        let in_time = shell.wait(limits.time);
+        let in_time = output.until_shell_ends(&shell, limits.time);
         let mut shell_ended = in_time;
         if !in_time {
             group.terminate();
             let grace = Deadline::after(Some(limits.grace));
-            if shell.wait(grace.remaining()) {
-                end.wait(grace.remaining());
+            if output.until_shell_ends(&shell, grace.remaining()) {
+                output.is_held_after(grace.remaining());
             }
             self.kill(&group);
-            shell_ended = shell.wait(Some(DEATH));
+            shell_ended = output.until_shell_ends(&shell, Some(DEATH));
         }
-        let still_held = !end.wait(Some(drain)) && os::drain(&output);
+        let still_held = output.is_held_after(Some(drain));
         let exit = shell_ended.then(|| self.reap(&group)).transpose()?;
         let how = exit.filter(|_| in_time).unwrap_or(How::TimedOut);
         let still_running = in_time && !group.is_empty();
-        Ok(Ended { how, output: output.take(), still_running, still_held })
+        Ok(Ended { how, output: output.finish(), still_running, still_held })
     }
 
     /// Kills whatever the commands left running, and the one that runs; none is started afterwards.
@@ -266,48 +265,6 @@ impl Drop for Processes {
     }
 }
 
-/// The pipe that a command writes to, and what came out of it.
-struct Output {
-    pipe: PipeReader,
-    /// None once the command has ended; what comes then is discarded.
-    capture: Mutex<Option<Capture>>,
-}
-
-impl Output {
-    fn take(&self) -> Captured {
-        lock(&self.capture).take().map(Capture::finish).unwrap_or_default()
-    }
-}
-
-/// The end of the output, which comes once.
-struct OutputEnd {
-    heard: Receiver<()>,
-    has_come: bool,
-}
-
-impl OutputEnd {
-    /// Waits for it, for at most `time`; gives whether it has come.
-    fn wait(&mut self, time: Option<Duration>) -> bool {
-        let wait = || match time {
-            Some(time) => self.heard.recv_timeout(time).is_ok(),
-            None => self.heard.recv().is_ok(),
-        };
-        self.has_come = self.has_come || wait();
-        self.has_come
-    }
-}
-
-/// Starts the thread that moves output out of the pipe until nobody holds it.
-fn watch_output(output: Arc<Output>) -> io::Result<OutputEnd> {
-    let (sender, heard) = mpsc::channel();
-    thread::Builder::new().name("output".to_owned()).spawn(move || {
-        os::pump(&output);
-        // The command may have ended long ago, and nobody listens.
-        let _ = sender.send(());
-    })?;
-    Ok(OutputEnd { heard, has_come: false })
-}
-
 /// What a thread that panicked left behind is still whole: nothing here is changed in two steps.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -358,7 +315,8 @@ mod unix_tests {
     #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
     use super::*;
-    use std::io::{Read as _, Write as _};
+    use std::io::Read as _;
+    use std::sync::mpsc;
     use std::time::Instant;
 
     /// Long enough for a slow machine, short against the 300 seconds that commands here would take.
@@ -482,26 +440,6 @@ mod unix_tests {
         survive_file_size_limit();
         check("kill -XFSZ $$", How::Signalled(25), "", false);
         check("kill -PIPE $$", How::Signalled(13), "", false);
-    }
-
-    #[test]
-    fn what_lies_in_the_pipe_is_read_however_slow_the_reader_is() {
-        let (pipe, mut writer) = io::pipe().unwrap();
-        os::prepare(&pipe).unwrap();
-        let capture = Mutex::new(Some(Capture::new(Mask::default(), None)));
-        let output = Output { pipe, capture };
-        writer.write_all("begin ".repeat(5_000).as_bytes()).unwrap();
-        assert!(os::drain(&output));
-        writer.write_all(b"end").unwrap();
-        drop(writer);
-        // A child that another test starts holds the writer until it becomes its program.
-        let begin = Instant::now();
-        while os::drain(&output) {
-            assert!(begin.elapsed() < SOON);
-            thread::yield_now();
-        }
-        let Captured { head, tail, omitted, .. } = output.take();
-        assert_eq!((head + &tail, omitted), ("begin ".repeat(5_000) + "end", 0));
     }
 
     #[test]

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, PipeReader, PipeWriter, Read as _};
-use std::os::fd::AsRawFd as _;
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +18,7 @@ use crate::time::Deadline;
 use super::descendants::{self, Process};
 use super::mark::Mark;
 use super::wait::Child;
-use super::{DEATH, How, Output, Spec, lock};
+use super::{DEATH, How, Spec};
 
 /// The shell that commands are for.
 pub const SHELL: &str = "/bin/sh";
@@ -284,64 +283,6 @@ pub fn survive_file_size_limit() {
     let handler: extern "C" fn(libc::c_int) = nothing;
     // SAFETY: the handler touches nothing, so it may run at any point.
     unsafe { libc::signal(libc::SIGXFSZ, handler as libc::sighandler_t) };
-}
-
-/// Lets [`drain`] see an empty pipe. That is a property of our end alone, not of the writers'.
-pub(super) fn prepare(pipe: &PipeReader) -> io::Result<()> {
-    // SAFETY: fcntl with these arguments reads and writes no memory of ours.
-    checked(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }).map(drop)
-}
-
-/// Bytes moved out of a pipe at a time, and what one holds by default.
-const CHUNK: usize = 64 * 1024;
-
-/// Bytes that a pipe may hold at most, unless an administrator has raised that.
-const PIPE_MAX: usize = 1024 * 1024;
-
-/// Moves output out of the pipe until nobody holds the other end.
-pub(super) fn pump(output: &Output) {
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let mut poll =
-            libc::pollfd { fd: output.pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: poll reads and writes the one pollfd that it is told of.
-        if retry(|| unsafe { libc::poll(&raw mut poll, 1, -1) }).is_err() {
-            return;
-        }
-        match read(output, &mut buffer) {
-            Ok(0) => return,
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
-            // Somebody else may have read in between.
-            _ => {}
-        }
-    }
-}
-
-/// Moves out of the pipe what lies in it now; gives whether the other end is held.
-///
-/// What the shell wrote lies there when it has ended, however slow [`pump`] may be to get at it.
-pub(super) fn drain(output: &Output) -> bool {
-    let mut buffer = vec![0; CHUNK];
-    let mut drained = 0;
-    // A background process may fill it faster than we can drain it.
-    while drained < PIPE_MAX {
-        match read(output, &mut buffer) {
-            Ok(0) => return false,
-            Ok(bytes) => drained += bytes,
-            Err(_) => return true,
-        }
-    }
-    true
-}
-
-/// Reads and keeps in one go, so that two threads can't swap what they read.
-fn read(output: &Output, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut capture = lock(&output.capture);
-    let bytes = (&output.pipe).read(buffer)?;
-    if let Some(capture) = capture.as_mut() {
-        capture.push(&buffer[..bytes]);
-    }
-    Ok(bytes)
 }
 
 /// The name of a signal; none for one that has no name.

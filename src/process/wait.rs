@@ -1,11 +1,13 @@
-//! A wait for the end of a shell that has a limit and leaves the shell to be reaped.
+//! A wait for the end of a shell, or for its output, that has a limit and leaves the shell to be reaped.
 //!
-//! Linux has a descriptor for that, which costs less than a thread that waits. Where it is not to be
-//! had, a look is taken every few milliseconds.
-#![expect(unsafe_code, reason = "std has no pidfd_open, poll and waitid")]
+//! Linux has a descriptor for the end of a process. Where it is not to be had, a look is taken every
+//! few milliseconds.
+#![expect(unsafe_code, reason = "std has no pidfd_open, poll, waitid and fcntl")]
 
+use std::io::{self, PipeReader};
+use std::os::fd::AsRawFd as _;
 #[cfg(target_os = "linux")]
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::thread;
 use std::time::Duration;
 
@@ -33,22 +35,12 @@ impl Child {
         }
     }
 
-    /// Waits for its end, for at most `time`; gives whether it has ended.
-    pub(super) fn wait(&self, time: Option<Duration>) -> bool {
-        let deadline = Deadline::after(time);
+    /// Can be polled, where there is something to poll.
+    fn descriptor(&self) -> Option<libc::c_int> {
         #[cfg(target_os = "linux")]
-        if let Some(handle) = &self.handle {
-            return wait_for(handle, deadline);
-        }
-        let mut pause = Duration::from_millis(1);
-        while !self.has_ended() {
-            if deadline.has_passed() {
-                return false;
-            }
-            thread::sleep(deadline.remaining().map_or(pause, |left| left.min(pause)));
-            pause = LOOK.min(pause * 2);
-        }
-        true
+        return self.handle.as_ref().map(|handle| handle.as_raw_fd());
+        #[cfg(not(target_os = "linux"))]
+        None
     }
 
     fn has_ended(&self) -> bool {
@@ -72,34 +64,45 @@ fn handle(id: libc::pid_t) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-#[cfg(target_os = "linux")]
-fn wait_for(handle: &OwnedFd, deadline: Deadline) -> bool {
-    let mut poll = libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    loop {
-        // Rounded up: half a millisecond before the end there is still something to wait for.
-        let left = deadline.remaining().map_or(-1, |left| {
-            let left = left.as_micros().div_ceil(1_000);
-            libc::c_int::try_from(left).unwrap_or(libc::c_int::MAX)
+/// Waits for the end of the child, for something in the pipe or for the end of the pipe, until the
+/// deadline at the latest; now and then it returns earlier. Gives whether the child has ended.
+pub(super) fn wait(child: Option<&Child>, pipe: Option<&PipeReader>, deadline: Deadline) -> bool {
+    let blind = child.filter(|child| child.descriptor().is_none());
+    let most = deadline.remaining();
+    let most = if blind.is_some() { Some(most.unwrap_or(LOOK).min(LOOK)) } else { most };
+    // Rounded up: half a millisecond before the end there is still something to wait for.
+    let most = most.map_or(-1, |most| {
+        libc::c_int::try_from(most.as_micros().div_ceil(1_000)).unwrap_or(libc::c_int::MAX)
+    });
+    // A negative one is passed over.
+    let mut polled =
+        [child.and_then(Child::descriptor), pipe.map(|pipe| pipe.as_raw_fd())].map(|descriptor| {
+            libc::pollfd { fd: descriptor.unwrap_or(-1), events: libc::POLLIN, revents: 0 }
         });
-        // SAFETY: poll reads and writes the one pollfd that it is told of.
-        match retry(|| unsafe { libc::poll(&raw mut poll, 1, left) }) {
-            Ok(0) if deadline.has_passed() => return false,
-            Ok(0) => {}
-            // Short of memory for a moment.
-            Err(_) if !deadline.has_passed() => thread::sleep(LOOK),
-            Err(_) => return false,
-            Ok(_) => return true,
-        }
+    // SAFETY: poll reads and writes the two pollfds that it is told of.
+    match checked(unsafe { libc::poll(polled.as_mut_ptr(), 2, most) }) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return false,
+        // Short of memory for a moment.
+        Err(_) => thread::sleep(LOOK),
     }
+    polled[0].revents != 0 || blind.is_some_and(Child::has_ended)
+}
+
+/// Whether a read from an empty pipe waits.
+pub(super) fn set_blocking(pipe: &PipeReader, blocking: bool) -> io::Result<()> {
+    let flags = if blocking { 0 } else { libc::O_NONBLOCK };
+    // SAFETY: fcntl with these arguments reads and writes no memory of ours.
+    checked(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn the_end_of_a_child_is_seen_with_and_without_a_handle() {
-        let soon = Some(Duration::from_secs(60));
         for with_handle in [true, false] {
             let mut command = std::process::Command::new("/bin/cat");
             command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
@@ -109,9 +112,13 @@ mod tests {
             if !with_handle {
                 child.handle = None;
             }
-            assert!(!child.wait(Some(Duration::from_millis(20))), "{with_handle}");
+            let begin = Instant::now();
+            assert!(!wait(Some(&child), None, Deadline::after(Some(LOOK))), "{with_handle}");
             cat.kill().unwrap();
-            assert!(child.wait(soon) && child.wait(None), "{with_handle}");
+            while !wait(Some(&child), None, Deadline::NONE) {
+                assert!(begin.elapsed() < Duration::from_secs(60), "{with_handle}");
+            }
+            assert!(wait(Some(&child), None, Deadline::NONE), "{with_handle}");
             // It was left to be reaped.
             assert!(!cat.wait().unwrap().success());
         }
