@@ -19,13 +19,15 @@
 //! way from a daemon is cut, since its parent has ended; a program that starts nothing but commands
 //! keeps hold of it by [`adopt_orphans`], and a variable in its environment, `UNCUT_COMMAND`, tells
 //! which command it came from, so that the time limit of one does not end the daemon of another.
-//! Elsewhere, and without a `/proc`, what leaves the group
-//! outlives the run; on Windows that takes a job object, which is not here yet.
+//! On Windows a job object holds all that came of a command. Elsewhere, and without a `/proc`, what
+//! leaves the group outlives the run.
 
 mod capture;
 #[cfg(unix)]
 mod descendants;
 mod ending;
+#[cfg(windows)]
+mod job;
 mod mark;
 #[cfg(unix)]
 #[path = "process/unix.rs"]
@@ -35,7 +37,13 @@ mod os;
 mod os;
 #[cfg(unix)]
 mod output;
+#[cfg(windows)]
+#[path = "process/reader.rs"]
+mod output;
 #[cfg(unix)]
+mod signals;
+#[cfg(windows)]
+#[path = "process/console.rs"]
 mod signals;
 mod spill;
 mod standard;
@@ -56,9 +64,6 @@ use crate::time::Deadline;
 use self::capture::Capture;
 use self::mark::Mark;
 use self::os::Group;
-#[cfg(windows)]
-use self::os::Output;
-#[cfg(unix)]
 use self::output::Output;
 use self::spill::{Spill, Spills};
 

@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use super::Processes;
-#[cfg(unix)]
 use super::signals;
 use crate::time::Deadline;
 
@@ -15,20 +14,19 @@ use crate::time::Deadline;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
-    /// SIGHUP.
+    /// SIGHUP; on Windows, the console is closed.
     Hangup,
-    /// SIGINT.
+    /// SIGINT or SIGQUIT; on Windows, Ctrl-C or Ctrl-Break.
     Interrupt,
-    /// SIGTERM.
+    /// SIGTERM; on Windows, the user logs off or the system is shut down.
     Terminated,
     /// The deadline has passed.
     Deadline,
 }
 
 /// Starts a thread that calls `end` when the process is asked to end or the deadline has passed,
-/// whatever the other threads are blocked in. Once in the life of a process. On systems without
-/// signals only the deadline is watched. Until then it calls `beat` now and then, which says after how
-/// long to call it again.
+/// whatever the other threads are blocked in. Once in the life of a process. Until then it calls `beat`
+/// now and then, which says after how long to call it again.
 ///
 /// # Errors
 ///
@@ -39,17 +37,9 @@ pub fn watch(
     mut beat: impl FnMut() -> Duration + Send + 'static,
     end: impl FnOnce(Ending) + Send + 'static,
 ) -> io::Result<()> {
-    #[cfg(unix)]
     let signals = signals::Signals::catch()?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        #[cfg(unix)]
-        let ending = await_ending(&signals, &processes, deadline, &mut beat);
-        #[cfg(not(unix))]
-        let ending = {
-            drop(processes);
-            await_deadline(deadline, &mut beat)
-        };
-        end(ending);
+        end(await_ending(&signals, &processes, deadline, &mut beat));
     })?;
     Ok(())
 }
@@ -75,10 +65,27 @@ fn await_ending(
 }
 
 /// Without a deadline this never returns.
+#[cfg(unix)]
 fn await_deadline(deadline: Deadline, beat: &mut impl FnMut() -> Duration) -> Ending {
     while !deadline.has_passed() {
         let pause = beat();
         thread::park_timeout(deadline.cap(Some(pause)).unwrap_or(pause));
+    }
+    Ending::Deadline
+}
+
+#[cfg(windows)]
+fn await_ending(
+    signals: &signals::Signals,
+    _: &Processes,
+    deadline: Deadline,
+    beat: &mut impl FnMut() -> Duration,
+) -> Ending {
+    while !deadline.has_passed() {
+        let pause = deadline.cap(Some(beat()));
+        if let Some(ending) = signals.next(Deadline::after(pause)) {
+            return ending;
+        }
     }
     Ending::Deadline
 }

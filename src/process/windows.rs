@@ -1,19 +1,23 @@
-//! Commands on Windows: `cmd.exe`, and the kill of it alone.
+//! Commands on Windows: `cmd.exe`, in a job of its own.
 //!
-//! std can't wait for a child for a limited time. So the wait is a look every few milliseconds, and
-//! what `cmd.exe` started survives its kill. A job
-//! object will mend both.
+//! The job takes in whatever the command starts, and cannot be left. There is no way to ask a process
+//! without a window to end, so what takes too long is killed at once.
+//!
+//! What `cmd.exe` itself prints is in the code page of the console, and so may be what other programs
+//! print. It is read as UTF-8 all the same, and the bytes that are not are counted.
 
 use std::collections::BTreeSet;
-use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::io::{self, PipeWriter};
+use std::os::windows::io::{AsHandle as _, OwnedHandle};
 use std::os::windows::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use super::job::{self, Job};
 use super::mark::Mark;
-use super::{How, Output, Spec, cmd_argument, lock};
+use super::{How, Spec, cmd_argument, lock};
 use crate::time::Deadline;
 
 /// The shell that commands are for.
@@ -27,16 +31,28 @@ pub fn shell_is_present() -> bool {
 /// A console of its own that nobody sees: there is nothing to ask a question on.
 const CREATE_NO_WINDOW: u32 = 0x0800_0000;
 
-/// How often a look is taken at whether the shell has ended.
-const LOOK: Duration = Duration::from_millis(10);
+/// The shell does nothing before it is in its job.
+const CREATE_SUSPENDED: u32 = 0x0000_0004;
 
-/// The shell of a command.
+/// How long what serves the console of a shell may outlive it.
+const CONSOLE: Duration = Duration::from_millis(50);
+
+/// The shell of a command, and all that it started.
 #[derive(Clone)]
-pub(super) struct Group(Arc<Mutex<Child>>);
+pub(super) struct Group(Arc<Members>);
+
+struct Members {
+    id: u32,
+    shell: Mutex<Child>,
+    /// The same shell, to wait for without the lock.
+    handle: OwnedHandle,
+    job: Job,
+}
 
 impl Group {
     /// Starts the shell.
     pub(super) fn start(spec: &Spec<'_>, mark: Mark, output: PipeWriter) -> io::Result<Group> {
+        let job = Job::new()?;
         let mut command = Command::new(SHELL);
         command
             .raw_arg(cmd_argument(spec.command)?)
@@ -47,9 +63,14 @@ impl Group {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
-            .creation_flags(CREATE_NO_WINDOW);
+            .creation_flags(CREATE_NO_WINDOW | CREATE_SUSPENDED);
         // Dropping the command closes our copies of the pipe; with them open it would never end.
-        Ok(Group(Arc::new(Mutex::new(command.spawn()?))))
+        let mut shell = command.spawn()?;
+        let handle = job
+            .take_in(&shell)
+            .and_then(|()| shell.as_handle().try_clone_to_owned())
+            .inspect_err(|_| drop(shell.kill()))?;
+        Ok(Group(Arc::new(Members { id: shell.id(), shell: Mutex::new(shell), handle, job })))
     }
 
     /// The shell, to wait for its end.
@@ -59,51 +80,44 @@ impl Group {
 
     /// Waits for the end of the shell, for at most `time`; gives whether it has ended.
     pub(super) fn wait(&self, time: Option<Duration>) -> bool {
-        let deadline = Deadline::after(time);
-        while !self.is_empty() {
-            if deadline.has_passed() {
-                return false;
-            }
-            thread::sleep(LOOK);
-        }
-        true
+        job::wait(&self.0.handle, time)
     }
 
     /// How the shell, which has ended, ended.
     pub(super) fn reap(&self) -> io::Result<How> {
-        let status = lock(&self.0).wait()?;
+        let status = lock(&self.0.shell).wait()?;
+        // The console of the shell is served by a process that is in the job too, and ends with it.
+        let console = Deadline::after(Some(CONSOLE));
+        while !self.is_empty() && !console.has_passed() {
+            thread::sleep(Duration::from_millis(1));
+        }
         Ok(How::Exited(status.code().unwrap_or_default()))
     }
 
     /// There is no way to ask.
     pub(super) fn terminate(&self) {
-        self.kill();
+        self.0.job.kill();
     }
 
-    /// Ends the shell.
+    /// Ends all of it.
     pub(super) fn kill_with_descendants(&self, _: &[u32]) {
-        self.kill();
+        self.0.job.kill();
     }
 
     /// The process id of the shell.
     pub(super) fn id(&self) -> u32 {
-        lock(&self.0).id()
+        self.0.id
     }
 
-    fn kill(&self) {
-        // It may have ended by itself, which is as good.
-        let _ = lock(&self.0).kill();
-    }
-
-    /// Whether the shell has ended.
+    /// Whether all of it has ended.
     pub(super) fn is_empty(&self) -> bool {
-        !matches!(lock(&self.0).try_wait(), Ok(None))
+        self.0.job.is_empty()
     }
 }
 
-/// Ends the shells. Their names are not known.
+/// Ends the groups. The names of what is in them are not known.
 pub(super) fn kill_all(groups: &[Group], _: &[u32]) -> BTreeSet<String> {
-    groups.iter().for_each(Group::kill);
+    groups.iter().for_each(Group::terminate);
     BTreeSet::new()
 }
 
@@ -116,7 +130,7 @@ pub fn end_process(code: u8) -> ! {
 /// Nothing to do here.
 pub(super) fn reap_orphans(_: &[u32]) {}
 
-/// Nothing to do here: there are no orphans.
+/// Nothing to do here: nothing leaves its job.
 pub fn adopt_orphans() {}
 
 /// Nothing to do here.
@@ -124,27 +138,6 @@ pub(super) fn notice_children() {}
 
 /// Nothing to do here: there is no such limit.
 pub fn survive_file_size_limit() {}
-
-/// Nothing to do here.
-pub(super) fn prepare(_: &PipeReader) -> io::Result<()> {
-    Ok(())
-}
-
-/// Moves output out of the pipe until nobody holds the other end.
-pub(super) fn pump(output: &Output) {
-    let mut buffer = vec![0; 64 * 1024];
-    // Not under the lock: the read waits.
-    while let Ok(bytes @ 1..) = (&output.pipe).read(&mut buffer) {
-        if let Some(capture) = lock(&output.capture).as_mut() {
-            capture.push(&buffer[..bytes]);
-        }
-    }
-}
-
-/// There is no look into the pipe without a wait; gives that the other end is held.
-pub(super) fn drain(_: &Output) -> bool {
-    true
-}
 
 /// There are no signals here.
 pub fn signal_name(_: i32) -> Option<&'static str> {

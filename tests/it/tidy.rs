@@ -111,8 +111,15 @@ fn a_module_imports_from_its_own_level_downwards_and_never_in_a_circle() {
 }
 
 /// What std can't do.
-const UNSAFE: &[&str] =
-    &["process/unix", "process/signals", "process/standard", "process/wait", "replace/attributes"];
+const UNSAFE: &[&str] = &[
+    "process/console",
+    "process/job",
+    "process/signals",
+    "process/standard",
+    "process/unix",
+    "process/wait",
+    "replace/attributes",
+];
 
 #[test]
 fn what_belongs_in_one_place_stands_there_only() {
@@ -120,6 +127,7 @@ fn what_belongs_in_one_place_stands_there_only() {
         ("ureq::", &["openai"]),
         ("rustls::", &["openai"]),
         ("ring::digest", &["instructions"]),
+        ("windows_sys::", &["process/console", "process/job"]),
         ("unsafe {", UNSAFE),
         ("unsafe_code", UNSAFE),
         (
