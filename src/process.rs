@@ -197,8 +197,7 @@ impl Processes {
         }
         let still_held = output.is_held_after(Some(drain));
         let exit = shell_ended.then(|| self.reap(&group)).transpose()?;
-        let how = exit.filter(|_| in_time).unwrap_or(How::TimedOut);
-        let still_running = in_time && !group.is_empty();
+        let (how, still_running) = exit.filter(|_| in_time).unwrap_or((How::TimedOut, false));
         Ok(Ended { how, output: output.finish(), still_running, still_held })
     }
 
@@ -247,14 +246,16 @@ impl Processes {
     }
 
     /// Gives the number of an ended shell free, and forgets the groups that nothing lives in. In
-    /// one go, since the number of a forgotten group may soon belong to somebody else.
-    fn reap(&self, group: &Group) -> io::Result<How> {
+    /// one go, since the number of a forgotten group may soon belong to somebody else. Gives how the
+    /// shell ended, and whether something lives on in its group.
+    fn reap(&self, group: &Group) -> io::Result<(How, bool)> {
         let mut groups = lock(&self.groups);
         let how = group.reap();
-        groups.shells.retain(|shell| *shell != group.id());
-        os::reap_orphans(&groups.shells);
-        groups.alive.retain(|group| !group.is_empty());
-        how
+        let Groups { alive, shells, .. } = &mut *groups;
+        shells.retain(|shell| *shell != group.id());
+        os::reap_orphans(shells);
+        alive.retain(|group| !group.is_empty(shells));
+        how.map(|how| (how, alive.iter().any(|other| other.id() == group.id())))
     }
 }
 
@@ -573,6 +574,40 @@ mod unix_tests {
         let error = processes.run(&spec, UNLIMITED).unwrap_err();
         assert_eq!(error.to_string(), "the run is ending");
         lifeline.wait();
+    }
+
+    #[test]
+    fn a_group_whose_number_somebody_else_got_is_left_alone() {
+        use std::os::unix::process::CommandExt as _;
+        // It leads a group, and nobody who came of a command does.
+        let mut stranger = std::process::Command::new("/bin/cat");
+        stranger.process_group(0).stdin(std::process::Stdio::piped());
+        let mut stranger = stranger.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let processes = Processes::new();
+        let group = Group::with_number(stranger.id());
+        lock(&processes.groups).alive.push(group.clone());
+        run(&processes, "true", UNLIMITED);
+        assert!(lock(&processes.groups).alive.is_empty());
+        lock(&processes.groups).alive.push(group);
+        assert!(processes.finish().is_empty());
+        assert_eq!(stranger.try_wait().unwrap(), None);
+        drop(stranger.stdin.take());
+        assert!(stranger.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_run_can_be_finished_while_the_start_of_a_shell_hangs() {
+        let processes = Processes::new();
+        let starting = lock(&processes.groups);
+        thread::scope(|scope| {
+            let finish = scope.spawn(|| processes.finish());
+            let begin = Instant::now();
+            while !finish.is_finished() {
+                assert!(begin.elapsed() < SOON);
+                thread::yield_now();
+            }
+        });
+        drop(starting);
     }
 
     #[test]

@@ -61,6 +61,12 @@ impl Group {
         Ok(Group { shell, mark })
     }
 
+    /// The group with this number.
+    #[cfg(test)]
+    pub(super) fn with_number(shell: u32) -> Group {
+        Group { shell: shell.try_into().unwrap(), mark: Mark::new() }
+    }
+
     /// The shell, to wait for its end.
     pub(super) fn shell(&self) -> Child {
         Child::new(self.shell)
@@ -112,10 +118,15 @@ impl Group {
         self.shell.unsigned_abs()
     }
 
-    /// Whether no process of the group is left; a shell that is not reaped still counts.
-    pub(super) fn is_empty(&self) -> bool {
-        // Signal 0 only asks.
-        self.signal(0).is_some_and(|error| error.raw_os_error() == Some(libc::ESRCH))
+    /// Whether no process of the group is left; a shell that is not reaped, which is among `shells`,
+    /// still counts.
+    pub(super) fn is_empty(&self, shells: &[u32]) -> bool {
+        let is_missing = |error: io::Error| error.raw_os_error() == Some(libc::ESRCH);
+        // No process gets the number of a group that is there: whoever has that of a shell that was
+        // reaped came when the group was over.
+        // SAFETY: kill reads and writes no memory of ours, and signal 0 only asks.
+        let is_taken = || !checked(unsafe { libc::kill(self.shell, 0) }).is_err_and(is_missing);
+        (!shells.contains(&self.id()) && is_taken()) || self.signal(0).is_some_and(is_missing)
     }
 
     fn signal(&self, signal: libc::c_int) -> Option<io::Error> {
@@ -157,6 +168,8 @@ pub(super) fn kill_all(groups: &[Group], shells: &[u32]) -> BTreeSet<String> {
         // There is nothing to look for, or there are no children at all.
         return BTreeSet::new();
     }
+    // The number of one that is over may be somebody else's by now.
+    let groups: Vec<&Group> = groups.iter().filter(|group| !group.is_empty(shells)).collect();
     let names =
         end(shells, |one| groups.iter().any(|group| group.shell == one.session) || is_adopted(one));
     for group in groups {

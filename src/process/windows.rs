@@ -88,7 +88,7 @@ impl Group {
         let status = lock(&self.0.shell).wait()?;
         // The console of the shell is served by a process that is in the job too, and ends with it.
         let console = Deadline::after(Some(CONSOLE));
-        while !self.is_empty() && !console.has_passed() {
+        while !self.0.job.is_empty() && !console.has_passed() {
             thread::sleep(Duration::from_millis(1));
         }
         Ok(How::Exited(status.code().unwrap_or_default()))
@@ -110,7 +110,7 @@ impl Group {
     }
 
     /// Whether all of it has ended.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self, _: &[u32]) -> bool {
         self.0.job.is_empty()
     }
 }

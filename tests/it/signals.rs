@@ -9,6 +9,8 @@ use serde_json::json;
 
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Ran, Uncut, finish};
+#[cfg(target_os = "linux")]
+use crate::support::tools::{mounting, results};
 
 fn on(uncut: Uncut, endpoint: &Endpoint) -> Uncut {
     uncut.args(["--base-url", &endpoint.base_url(), "-m", "m", "--session", "s.jsonl"])
@@ -103,6 +105,61 @@ fn the_deadline_is_seen_while_nobody_writes_to_stdin() {
     assert_ended(&finish(child), 124, "deadline");
 }
 
+/// A file that can't be opened or run by anybody else, who waits for as long as this is there: a lease
+/// stands for a file system that does not answer. None where the system has no leases.
+#[cfg(target_os = "linux")]
+struct Hung(fs::File);
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "std has no leases")]
+impl Hung {
+    fn new(path: &std::path::Path) -> Option<Hung> {
+        use std::os::fd::AsRawFd as _;
+        const F_SETSIG: libc::c_int = 10;
+        let file = fs::File::open(path).unwrap();
+        // SAFETY: fcntl with these arguments reads and writes no memory of ours. The signal that tells
+        // of somebody who waits is one that does nothing.
+        let leased = unsafe {
+            libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG);
+            libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
+        };
+        if leased != 0 {
+            eprintln!("skipped: there are no leases on this file system");
+            return None;
+        }
+        Some(Hung(file))
+    }
+
+    #[track_caller]
+    fn wait_for_somebody(&self) {
+        use std::os::fd::AsRawFd as _;
+        let started = Instant::now();
+        // SAFETY: as above. While somebody waits, the lease is on its way out.
+        while unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_GETLEASE) } == libc::F_WRLCK {
+            assert!(started.elapsed() < Duration::from_secs(30), "nobody comes");
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_is_seen_while_the_start_of_a_shell_hangs() {
+    let dir = Dir::new("hung");
+    fs::copy("/bin/sh", dir.path("sh")).unwrap();
+    let Some(hung) = Hung::new(&dir.path("sh")) else { return };
+    let Some(uncut) = mounting(&dir, "mount --bind sh /bin/sh") else { return };
+    let call = Reply::tool_call("a", "shell", r#"{"command":"true"}"#);
+    let endpoint = Endpoint::start(vec![call]);
+    let child = on(uncut, &endpoint).arg("go").spawn();
+    hung.wait_for_somebody();
+    let started = Instant::now();
+    send("-TERM", &child);
+    assert_ended(&finish(child), 143, "terminated");
+    // After 45 seconds the system takes the lease away.
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+}
+
 #[test]
 fn a_signal_is_seen_while_nobody_reads_stdout_and_stderr() {
     let dir = Dir::new("unread");
@@ -193,9 +250,12 @@ fn a_killed_binary_takes_its_command_along() {
     wait_until_gone(&shell);
 }
 
+/// What makes the program behind it the first process of a container.
+const CONTAINER: [&str; 5] = ["--pid", "--fork", "--kill-child", "--mount-proc", "--map-root-user"];
+
 /// The binary as the first process of a container; none where the machine does not let us.
 fn as_init(dir: &Dir) -> Option<Uncut> {
-    let arguments = ["--pid", "--fork", "--kill-child", "--mount-proc", "--map-root-user"];
+    let arguments = CONTAINER;
     let probe = Command::new("unshare").args(arguments).arg("true").stderr(Stdio::null()).spawn();
     if !probe.is_ok_and(|mut probe| probe.wait().is_ok_and(|status| status.success())) {
         eprintln!("skipped: this machine has no namespaces for us");
@@ -219,6 +279,32 @@ fn the_first_process_of_a_container_leaves_no_zombies() {
     let requests = endpoint.finish();
     let result = requests[1].messages()[3]["content"].as_str().unwrap();
     assert!(result.starts_with("all reaped"), "{result}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_processes_of_another_namespace_are_not_taken_for_those_that_have_their_numbers() {
+    let dir = Dir::new("namespace");
+    if as_init(&dir).is_none() {
+        return;
+    }
+    // The /proc that is seen is that of the outer one, where every number of the inner one is a child
+    // of the first process.
+    let outer = "n=0; while test $n -lt 90; do setsid sleep 600 & n=$((n + 1)); done
+                 exec unshare --pid --fork --kill-child \"$0\" \"$@\"";
+    let uncut = Uncut::below(&dir, "unshare", &[&CONTAINER[..], &["sh", "-c", outer]].concat());
+    let daemon = "mkfifo go; (read line <go; setsid sh -c 'echo $$ >pid; exec sleep 599' & wait) \
+                  >/dev/null 2>&1 &";
+    let second = "echo >go; until test -s pid; do :; done; sleep 599";
+    let look = "kill -0 $(cat pid) && echo alive";
+    let calls = [
+        json!({"command": daemon}),
+        json!({"command": second, "timeout": 2}),
+        json!({"command": look}),
+    ];
+    let told = results(uncut, &calls.map(|arguments| ("shell", arguments)));
+    assert!(told[1].contains("timed out after 2s; killed"), "{told:?}");
+    assert_eq!(told[2], "alive\n[exit 0]");
 }
 
 #[test]
