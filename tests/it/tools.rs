@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::sessions::has_strace;
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Uncut};
 use crate::support::tools::{mounting, results, shell};
@@ -147,6 +148,68 @@ fn the_files_behind_the_streams_of_the_binary_are_not_replaced() {
         let text = message["content"].as_str().unwrap();
         assert!(text.contains(": it is an open stream of a process"), "{text}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_has_three_descriptors_and_no_other() {
+    let dir = Dir::new("descriptors").with("f", "text\n");
+    // The binary has one from its parent, a session, a connection, and a file that holds an output.
+    let below = Uncut::below(&dir, "sh", &["-c", "exec 7<f 9<f; exec \"$0\" \"$@\""]);
+    let calls = [command("seq 1 100000"), command("ls /proc/$$/fd; true")];
+    let told = results(below.args(["--session", "s.jsonl"]), &calls);
+    assert_eq!(told[1], "0\n1\n2\n[exit 0]");
+}
+
+/// What the threads of the binary wait for in vain in a run with these commands: waits that end with
+/// their time and not with what is waited for.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn waits_in_vain(commands: &[&str]) -> Vec<String> {
+    let dir = Dir::new("waits");
+    let call = |command: &&str| {
+        Reply::tool_call(command, "shell", &json!({"command": command}).to_string())
+    };
+    let replies = commands.iter().map(call).chain([Reply::answer("done")]);
+    let endpoint = Endpoint::start(replies.collect()).unpoliced();
+    let waits = "trace=execve,poll,ppoll,select,pselect6,epoll_wait,epoll_pwait,futex,nanosleep,\
+                 clock_nanosleep";
+    let strace = Uncut::below(&dir, "strace", &["-f", "-o", "trace", "-e", waits]);
+    let flags = ["--base-url", &endpoint.base_url(), "-m", "m", "--session", "s.jsonl", "go"];
+    let ran = strace.args(["--timeout", "50s"]).args(flags).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{ran:?}");
+    let trace = dir.read("trace");
+    let thread = |line: &str| line.split(' ').next().unwrap().to_owned();
+    // Those that became another program are not ours.
+    let became = trace.lines().filter(|line| line.contains("execve(")).map(thread);
+    let others: Vec<String> = became.skip(1).collect();
+    let is_in_vain =
+        |line: &&str| ["sleep(", "(Timeout)", "ETIMEDOUT"].iter().any(|word| line.contains(word));
+    let ours = trace.lines().filter(|line| !others.contains(&thread(line)));
+    ours.filter(is_in_vain).map(str::to_owned).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn every_wait_of_a_run_ends_with_its_cause() {
+    if !has_strace() {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    let commands = ["true", "sleep 0.3", "head -c 3000000 /dev/urandom", "kill -TERM $$"];
+    assert_eq!(waits_in_vain(&commands), [""; 0]);
+    // Who holds the output gets a moment to end. At the end of the run it is killed, and looked after
+    // every millisecond until it is gone.
+    let waits = waits_in_vain(&["sleep 9 &"]);
+    let (looks, moments): (Vec<&String>, Vec<_>) =
+        waits.iter().partition(|wait| wait.contains("sleep("));
+    assert!(moments.len() == 1 && moments[0].contains("poll"), "{moments:?}");
+    let nanoseconds = |wait: &String| {
+        let (_, time) = wait.split_once("{tv_sec=0, tv_nsec=")?;
+        time.split('}').next()?.parse::<u32>().ok()
+    };
+    let is_short = |wait: &&String| nanoseconds(wait).is_some_and(|time| time <= 1_000_000);
+    assert!(looks.iter().all(is_short), "{looks:?}");
 }
 
 #[test]
