@@ -97,11 +97,13 @@ fn steps(folder: &Path) {
     }
 }
 
-/// What a command costs in time, and what it costs in memory that a command prints much.
+/// What a command costs in time beside the same shell alone, and what it costs in memory that a
+/// command prints much, beside one that prints nothing.
 #[cfg(unix)]
 fn shell(folder: &Path) {
     let (ours, theirs) = commands::call();
     row("a call of true", ours, theirs);
+    let idle = commands::flood(&binary(), folder, "true").peak;
     for (name, command) in [
         ("true", "true"),
         ("yes, 1 GB", "yes | head -c 1000000000"),
@@ -111,8 +113,9 @@ fn shell(folder: &Path) {
     ] {
         let flood = commands::flood(&binary(), folder, command);
         row(&format!("a run with {name}"), flood.ours, flood.theirs);
-        if let Some(peak) = flood.peak {
-            println!("peak memory with {name} (KiB)\t{peak}");
+        if let (Some(peak), Some(idle)) = (flood.peak, idle) {
+            let ratio = peak as f64 / idle as f64;
+            println!("peak memory with {name} (KiB), beside true\t{peak}\t{idle}\t{ratio:.2}");
         }
     }
 }
