@@ -31,6 +31,9 @@ mod reports;
 /// Every outcome in every format.
 #[cfg(unix)]
 mod results;
+/// The static binary in a root with nothing else.
+#[cfg(target_os = "linux")]
+mod roots;
 /// Resume, torn logs, full disks, failing syncs, `kill -9`.
 #[cfg(unix)]
 mod sessions;

@@ -395,7 +395,7 @@ fn a_sync_that_fails_leaves_whole_records() {
     let inject = "inject=fsync:error=EIO:when=4+";
     let arguments = ["-f", "-o", "trace", "-e", "trace=fsync", "-e", inject];
     let ran = on(Uncut::below(&dir, "strace", &arguments), &endpoint).arg("go").run();
-    assert_survives(&dir, &ran, &endpoint, "Input/output error");
+    assert_survives(&dir, &ran, &endpoint, "(os error 5)");
 }
 
 #[test]

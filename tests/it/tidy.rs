@@ -230,26 +230,52 @@ fn every_dependency_has_a_licence_that_binaries_can_carry() {
 }
 
 #[test]
-fn the_dependency_tree_is_small_and_has_each_package_once() {
-    let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8(output.stderr).unwrap());
-    let tree = String::from_utf8(output.stdout).unwrap();
-    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for line in tree.lines() {
-        let mut words = line.split(' ');
-        let (name, version) = (words.next().unwrap(), words.next().unwrap());
-        let known = versions.entry(name).or_default();
-        if !known.contains(&version) {
-            known.push(version);
-        }
+fn every_dependency_comes_from_the_registry_by_its_checksum() {
+    let lock = read("Cargo.lock");
+    let value = |package: &str, key: &str| {
+        let line = package.lines().find_map(|line| line.strip_prefix(key))?;
+        Some(line.strip_prefix(" = \"")?.strip_suffix('"')?.to_owned())
+    };
+    let packages: Vec<&str> = lock.split("[[package]]").skip(1).collect();
+    assert!(packages.len() > 30, "{lock}");
+    for package in packages.iter().filter(|package| !package.contains("name = \"uncut\"\n")) {
+        let source = value(package, "source");
+        let registry = "registry+https://github.com/rust-lang/crates.io-index";
+        assert_eq!(source.as_deref(), Some(registry), "{package}");
+        assert_eq!(
+            value(package, "checksum").map(|checksum| checksum.len()),
+            Some(64),
+            "{package}"
+        );
     }
-    assert!(versions.contains_key("ureq"), "{tree}");
-    assert!(versions.len() <= 50, "{} packages", versions.len());
-    for (name, versions) in versions {
-        assert_eq!(versions.len(), 1, "{name}: {versions:?}");
+}
+
+#[test]
+fn the_dependency_tree_is_small_and_has_each_package_once() {
+    for target in
+        ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl", "x86_64-pc-windows-gnu"]
+    {
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"])
+            .args(["--target", target])
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8(output.stderr).unwrap());
+        let tree = String::from_utf8(output.stdout).unwrap();
+        let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for line in tree.lines() {
+            let mut words = line.split(' ');
+            let (name, version) = (words.next().unwrap(), words.next().unwrap());
+            let known = versions.entry(name).or_default();
+            if !known.contains(&version) {
+                known.push(version);
+            }
+        }
+        assert!(versions.contains_key("ureq"), "{tree}");
+        assert!(versions.len() <= 50, "{} packages", versions.len());
+        for (name, versions) in versions {
+            assert_eq!(versions.len(), 1, "{name}: {versions:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A folder of its own for each test, and the binary to run in it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -66,6 +66,16 @@ impl Drop for Dir {
     }
 }
 
+/// The binary that is tested: that of this build, or the one that `UNCUT_TEST_BINARY` names.
+pub(crate) fn binary() -> OsString {
+    named_binary().unwrap_or_else(|| env!("CARGO_BIN_EXE_uncut").into())
+}
+
+/// The binary of a release, where that is what is tested.
+pub(crate) fn named_binary() -> Option<OsString> {
+    std::env::var_os("UNCUT_TEST_BINARY")
+}
+
 /// The binary, started with nothing but what the test says.
 #[must_use]
 pub(crate) struct Uncut {
@@ -88,13 +98,13 @@ const HANGS: Duration = Duration::from_secs(60);
 impl Uncut {
     /// The binary in a folder, with an empty environment but for a PATH.
     pub(crate) fn new(dir: &Dir) -> Uncut {
-        Uncut::of(Command::new(env!("CARGO_BIN_EXE_uncut")), dir)
+        Uncut::of(Command::new(binary()), dir)
     }
 
     /// The binary below another program, whose last argument it is.
     pub(crate) fn below(dir: &Dir, program: &str, arguments: &[&str]) -> Uncut {
         let mut command = Command::new(program);
-        command.args(arguments).arg(env!("CARGO_BIN_EXE_uncut"));
+        command.args(arguments).arg(binary());
         Uncut::of(command, dir)
     }
 
