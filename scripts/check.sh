@@ -1,7 +1,13 @@
 #!/bin/sh
 # The one gate: everything that has to hold before a change is done, the fast checks first.
-# It needs a Rust toolchain with rustfmt and clippy, and nothing else. The tests come last, and behind
-# them only a look for processes that they left behind, where there is a /proc to look into.
+#
+#   scripts/check.sh           needs a Rust toolchain with rustfmt and clippy, and nothing else
+#   scripts/check.sh --full    before a release: the tests with its Linux binaries as well
+#                              (scripts/smoke.sh says what that needs), and what is known to be wrong
+#                              with the dependencies, where there is cargo-audit
+#
+# The tests come last, and behind them only a look for processes that they left behind, where there
+# is a /proc to look into.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,6 +20,14 @@ step cargo fmt --check
 step cargo clippy --locked --all-targets -- -D warnings
 step env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
 step cargo test --locked
+if [ "${1:-}" = --full ]; then
+    if command -v cargo-audit >/dev/null 2>&1; then
+        step cargo audit
+    else
+        printf '\nskipped: no cargo-audit, so no look at the advisories\n'
+    fi
+    step scripts/smoke.sh
+fi
 
 # Commands of the tests carry a marker, and those that shed it still have a directory.
 left() {
