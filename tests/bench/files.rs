@@ -42,7 +42,7 @@ fn compare(figure: &str, folder: &Path, call: Call, script: &str, prepare: &dyn 
         let with = run_of(folder, 1, call);
         let without = run_of(folder, 0, call);
         ours.push(with.whole.saturating_sub(without.whole));
-        peak = peak.max(with.peak);
+        peak = peak.max(with.used.peak);
         prepare();
         let started = Instant::now();
         let status = Command::new("sh").args(["-c", script]).current_dir(folder).status();

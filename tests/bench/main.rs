@@ -3,9 +3,8 @@
 //!
 //! Both are processes of their own, run in turn against the same scripted endpoint. Behind that,
 //! what commands, reading a large response or log and the tools for files cost, each beside what
-//! does the same work without us. Nothing is asserted; the numbers are for reading.
-//!
-//! Words on the command line choose among the parts, which are all run without any.
+//! does the same work without us, and last the same runs by other programs of the kind that are on
+//! the PATH. Nothing is asserted; the numbers are for reading.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may stop at the first fault")]
@@ -16,6 +15,7 @@ mod baseline;
 mod commands;
 mod endpoint;
 mod files;
+mod peers;
 mod sessions;
 mod wire;
 
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use endpoint::{Call, Endpoint, TRUE};
+use endpoint::{Call, Endpoint, TRUE, Used};
 
 /// One run of either program.
 struct Sample {
@@ -32,14 +32,27 @@ struct Sample {
     first_byte: Duration,
     /// From the start of the process to its end.
     whole: Duration,
-    /// Peak memory in KiB, where /proc tells.
-    peak: Option<u64>,
+    /// Before the answer.
+    used: Used,
     /// Bytes of all requests.
     sent: u64,
 }
 
 /// The name of a part of the benchmark, and what prints its figures, with a folder to work in.
 type Part = (&'static str, fn(&Path));
+
+/// Those that are named as arguments are run, or else all.
+const PARTS: &[Part] = &[
+    ("start", start),
+    ("steps", steps),
+    ("wire", wire::compare),
+    ("sessions", sessions::compare),
+    #[cfg(unix)]
+    ("shell", shell),
+    ("files", files::run),
+    ("size", |_| size()),
+    ("peers", peers::compare),
+];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -56,19 +69,9 @@ fn main() {
     let folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    println!("figure\tuncut\tbaseline\tratio");
-    let parts: &[Part] = &[
-        ("start", start),
-        ("steps", steps),
-        ("wire", wire::compare),
-        ("sessions", sessions::compare),
-        #[cfg(unix)]
-        ("shell", shell),
-        ("files", files::run),
-        ("sizes", sizes),
-    ];
+    println!("figure\tuncut\tstd-only loop\tratio");
     let words: Vec<&String> = arguments[1..].iter().filter(|word| !word.starts_with('-')).collect();
-    for (name, run) in parts {
+    for (name, run) in PARTS {
         if words.is_empty() || words.iter().any(|word| word == name) {
             run(&folder);
         }
@@ -90,9 +93,15 @@ fn steps(folder: &Path) {
         let (ours, theirs) = medians(&mut pairs, |sample| sample.whole / (steps + 1));
         row(&format!("a step, of {steps}"), ours, theirs);
         let (ours, theirs) = &pairs[0];
-        println!("bytes sent in {steps} steps\t{}\t{}", ours.sent, theirs.sent);
-        if let (Some(ours), Some(theirs)) = (ours.peak, theirs.peak) {
-            println!("peak memory in {steps} steps (KiB)\t{ours}\t{theirs}");
+        count(&format!("bytes sent in {steps} steps"), ours.sent, theirs.sent);
+        if let (Some(ours), Some(theirs)) = (ours.used.peak, theirs.used.peak) {
+            count(&format!("peak memory in {steps} steps (KiB)"), ours, theirs);
+        }
+        let cpu = |sample: &Sample| sample.used.cpu.unwrap_or_default();
+        let ours: Duration = pairs.iter().map(|(ours, _)| cpu(ours)).sum();
+        let theirs: Duration = pairs.iter().map(|(_, theirs)| cpu(theirs)).sum();
+        if !theirs.is_zero() {
+            row(&format!("CPU in {steps} steps, without the commands"), ours / 5, theirs / 5);
         }
     }
 }
@@ -120,13 +129,14 @@ fn shell(folder: &Path) {
     }
 }
 
-fn sizes(_folder: &Path) {
+fn size() {
     let size = fs::metadata(binary()).unwrap().len();
     println!("size of the release binary (bytes)\t{size}");
 }
 
+/// The one of this build, or another that `UNCUT_TEST_BINARY` names.
 fn binary() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_uncut"))
+    std::env::var_os("UNCUT_TEST_BINARY").unwrap_or(env!("CARGO_BIN_EXE_uncut").into()).into()
 }
 
 /// One run of each, in turn, so that both meet the same machine.
@@ -137,23 +147,30 @@ fn pair(folder: &Path, steps: u32) -> (Sample, Sample) {
         path
     };
     let session = log("uncut.jsonl");
-    let ours = sample(steps, TRUE, |url| {
-        let mut command = Command::new(binary());
-        command.args(["--base-url", url, "--model", "m", "--max-steps", "1000", "--session"]);
-        command.arg(&session).args(["-q", "--no-agents-md", "go"]);
-        command
-    });
+    let ours = sample(steps, TRUE, |url| ours(url, &session));
     let session = log("baseline.jsonl");
-    let theirs = sample(steps, TRUE, |url| {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["baseline", url]).arg(&session);
-        command
-    });
+    let theirs = sample(steps, TRUE, |url| theirs(url, &session));
     (ours, theirs)
 }
 
+fn ours(url: &str, session: &Path) -> Command {
+    let mut command = Command::new(binary());
+    command.args(["--base-url", url, "--model", "m", "--max-steps", "1000", "--session"]);
+    command.arg(session).args(["-q", "--no-agents-md", "go"]);
+    command
+}
+
+fn theirs(url: &str, session: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["baseline", url]).arg(session);
+    command
+}
+
 fn sample(steps: u32, call: Call, command: impl Fn(&str) -> Command) -> Sample {
-    let endpoint = Endpoint::start(steps, call);
+    sample_at(&Endpoint::start(steps, call), command)
+}
+
+fn sample_at(endpoint: &Endpoint, command: impl Fn(&str) -> Command) -> Sample {
     let mut command = command(endpoint.url());
     command.stdin(Stdio::null()).stdout(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
     let started = Instant::now();
@@ -164,7 +181,7 @@ fn sample(steps: u32, call: Call, command: impl Fn(&str) -> Command) -> Sample {
     Sample {
         first_byte: seen.first_byte.duration_since(started),
         whole: started.elapsed(),
-        peak: seen.peak,
+        used: seen.used,
         sent: seen.bytes,
     }
 }
@@ -186,4 +203,8 @@ fn medians(
 fn row(figure: &str, ours: Duration, theirs: Duration) {
     let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
     println!("{figure}\t{ours:.2?}\t{theirs:.2?}\t{ratio:.2}");
+}
+
+fn count(figure: &str, ours: u64, theirs: u64) {
+    println!("{figure}\t{ours}\t{theirs}\t{:.2}", ours as f64 / theirs as f64);
 }
