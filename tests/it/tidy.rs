@@ -192,6 +192,22 @@ fn the_readme_shows_the_flags_and_exit_codes_that_there_are() {
     }
 }
 
+#[test]
+fn the_readme_tells_of_each_direct_dependency_and_of_all_unsafe_code() {
+    let readme = read("README.md");
+    let manifest = read("Cargo.toml");
+    let (_, dependencies) = manifest.split_once("[dependencies]\n").unwrap();
+    let (dependencies, _) = dependencies.split_once("[dev-dependencies]").unwrap();
+    let names = dependencies.lines().filter_map(|line| line.split_once(" = ")).map(|pair| pair.0);
+    for name in names {
+        assert!(readme.contains(&format!("\n| `{name}` |")), "{name} is missing in README.md");
+    }
+    for source in sources().iter().filter(|source| source.code().contains("unsafe {")) {
+        let file = format!("`src/{}.rs`", source.module);
+        assert!(readme.contains(&file), "README.md does not say what is unsafe in {file}");
+    }
+}
+
 /// Everything that the binary is linked from, on any platform.
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
