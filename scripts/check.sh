@@ -2,9 +2,9 @@
 # The one gate: everything that has to hold before a change is done, the fast checks first.
 #
 #   scripts/check.sh           needs a Rust toolchain with rustfmt and clippy, and nothing else
-#   scripts/check.sh --full    before a release: the tests with its Linux binaries as well
-#                              (scripts/smoke.sh says what that needs), and what is known to be wrong
-#                              with the dependencies, where there is cargo-audit
+#   scripts/check.sh --full    before a release: the tests with its Linux binaries as well, and what
+#                              is known to be wrong with the dependencies, where there is
+#                              cargo-audit (scripts/smoke.sh says what else that needs)
 #
 # The tests come last, and behind them only a look for processes that they left behind, where there
 # is a /proc to look into.

@@ -52,7 +52,7 @@ verify() {
     echo 'two builds in two folders gave the same bytes'
 }
 
-# The compiler of ring's C parts: the name that is looked for, and the package that has it in Debian.
+# The compiler of ring's C parts: the name that is looked for, and Debian's package of it.
 compiler() {
     case $1 in
     x86_64-unknown-linux-musl) echo musl-gcc musl-tools ;;
@@ -94,8 +94,8 @@ no_path_in() {
 
 build() {
     target=$1
-    set -- $(compiler "$target")
-    need "$1" "Debian has it in $2"
+    compiler=$(compiler "$target")
+    need "${compiler% *}" "Debian has it in ${compiler#* }"
     case " $(rustup target list --installed | tr '\n' ' ') " in
     *" $target "*) ;;
     *) rustup target add "$target" || fail "rustup can't add $target" ;;
@@ -132,14 +132,14 @@ built=$(target_folder)
 folder=${1:-$built/release-files}
 mkdir -p "$folder"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-rm -f "$folder"/uncut-* "$folder/SHA256SUMS"
+rm -f "$folder/uncut-$version"-* "$folder/SHA256SUMS"
 for target in $TARGETS; do
     build "$target"
 done
 cd "$folder"
 if command -v sha256sum >/dev/null 2>&1; then
-    sha256sum uncut-* >SHA256SUMS
+    sha256sum "uncut-$version"-* >SHA256SUMS
 else
-    shasum -a 256 uncut-* >SHA256SUMS
+    shasum -a 256 "uncut-$version"-* >SHA256SUMS
 fi
 cat SHA256SUMS

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests against the Linux binaries of a release, which are static and hold another C library
-# than the one that is tested while work goes on. The slow part of scripts/check.sh.
+# Runs the tests against the Linux binaries of a release, which are static and hold another C
+# library than the one that is tested while work goes on. The slow part of scripts/check.sh.
 #
 #   scripts/smoke.sh [FOLDER]    FOLDER has the files of scripts/release.sh; or else they are built
 #   TARGETS='...'                with these only
@@ -20,7 +20,8 @@ trap 'rm -rf "$scratch"' EXIT
 folder=${1:-}
 if [ -z "$folder" ]; then
     folder=$scratch
-    TARGETS=${TARGETS:-x86_64-unknown-linux-musl aarch64-unknown-linux-musl} scripts/release.sh "$folder"
+    : "${TARGETS:=x86_64-unknown-linux-musl aarch64-unknown-linux-musl}"
+    TARGETS=$TARGETS scripts/release.sh "$folder"
 fi
 folder=$(cd "$folder" && pwd)
 x86_64=$(echo "$folder"/uncut-*-x86_64-unknown-linux-musl)
@@ -41,7 +42,8 @@ run() {
 
 if [ -x "$aarch64" ]; then
     check "$aarch64"
-    emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || fail 'qemu-aarch64 is missing'
+    emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) ||
+        fail 'qemu-aarch64 is missing; Debian has it in qemu-user'
     printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$emulator" "$aarch64" >"$scratch/uncut"
     chmod +x "$scratch/uncut"
     # Tests that look at processes and system calls would find the emulator's.

@@ -8,6 +8,7 @@ The same sources and the same toolchain give the same bytes. Whatever is missing
 checksum, its licence or its text, is an error.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -102,18 +103,20 @@ def standard_library():
 
 def licences(target):
     root, packages = linked(target)
-    texts = [f"uncut {root['version']} for {target} holds the packages below, and Rust's standard library.\n"]
+    name = f"uncut {root['version']} for {target}"
+    texts = [f"{name} holds the packages below, and the standard library of Rust.\n"]
     for _, package in sorted(packages.items()):
         if package["id"] == root["id"]:
             continue
         folder = pathlib.Path(package["manifest_path"]).parent
-        found = sorted(path for path in folder.iterdir() if path.is_file() and TEXTS.match(path.name))
+        found = sorted(path for path in folder.iterdir() if TEXTS.match(path.name))
+        found = [path for path in found if path.is_file()]
         title = f"{package['name']} {package['version']}"
         if not found:
             sys.exit(f"{title}: has no licence text")
         texts.append(f"\n{'=' * 100}\n{title}: {package['license']}\n")
         for path in found:
-            text = "\n".join(path.read_text(encoding="utf-8").splitlines())
+            text = "\n".join(read(path).splitlines())
             texts.append(f"\n--- {path.name}\n\n{text}\n")
     return "".join(texts)
 
@@ -127,7 +130,8 @@ def linked(target):
 def packages_of(target, edges):
     """Name and version to package. `cargo metadata` alone can't say it: it turns on the features
     that only tests want."""
-    tree = cargo("tree", "--edges", edges, "--target", target, "--prefix", "none", "--format", "{p}")
+    what = ["--edges", edges, "--target", target, "--prefix", "none", "--format", "{p}"]
+    tree = cargo("tree", *what)
     words = [line.split(" ") for line in tree.splitlines()]
     keys = {(name, version.removeprefix("v")) for name, version, *_ in words}
     return {
@@ -137,19 +141,24 @@ def packages_of(target, edges):
     }
 
 
+@functools.cache
 def metadata(target):
     return json.loads(cargo("metadata", "--format-version", "1", "--filter-platform", target))
 
 
 def own_version():
-    return re.search(r'^version = "(.*)"$', pathlib.Path("Cargo.toml").read_text(), re.M)[1]
+    return re.search(r'^version = "(.*)"$', read("Cargo.toml"), re.M)[1]
 
 
 def checksums():
     """Name and version to the SHA-256 of the package's archive."""
-    lock = pathlib.Path("Cargo.lock").read_text()
     line = r'name = "(.*)"\nversion = "(.*)"\nsource = ".*"\nchecksum = "([0-9a-f]{64})"'
-    return {(name, version): checksum for name, version, checksum in re.findall(line, lock)}
+    found = re.findall(line, read("Cargo.lock"))
+    return {(name, version): checksum for name, version, checksum in found}
+
+
+def read(path):
+    return pathlib.Path(path).read_text(encoding="utf-8")
 
 
 def purl(package):
