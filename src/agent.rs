@@ -143,8 +143,9 @@ impl Agent<'_> {
     fn take_steps(&mut self, spent: &mut Spent) -> Result<Answer, Error> {
         let mut repeats = Repeats::default();
         let mut attempt = 0;
+        let mut is_cut = false;
         for step in 1..=self.options.max_steps.get() {
-            if self.options.work_until.has_passed() {
+            if is_cut || self.options.work_until.has_passed() {
                 return Err(Error::Deadline);
             }
             self.check_tokens(spent)?;
@@ -162,7 +163,13 @@ impl Agent<'_> {
                 }
             }
             for call in &message.tool_calls {
-                self.execute(step, call, &mut repeats)?;
+                is_cut = is_cut || self.options.work_until.has_passed();
+                if is_cut {
+                    // Without a result the conversation could not go on.
+                    self.session.append(Message::tool_result(call, NOT_RUN).into())?;
+                } else {
+                    is_cut = self.execute(step, call, &mut repeats)?;
+                }
             }
         }
         Err(Error::MaxSteps { max_steps: self.options.max_steps.get() })
@@ -219,12 +226,13 @@ impl Agent<'_> {
         Ok((judged?, message))
     }
 
-    fn execute(&mut self, step: u32, call: &ToolCall, repeats: &mut Repeats) -> Result<(), Error> {
-        if self.options.work_until.has_passed() {
-            // Without a result the conversation could not go on.
-            self.session.append(Message::tool_result(call, NOT_RUN).into())?;
-            return Ok(());
-        }
+    /// Gives whether the end of the time ended the call.
+    fn execute(
+        &mut self,
+        step: u32,
+        call: &ToolCall,
+        repeats: &mut Repeats,
+    ) -> Result<bool, Error> {
         (self.observe)(Event::ToolStarted { step, call });
         let output = self.executor.execute(call, self.options.work_until);
         (self.observe)(Event::ToolEnded { step, call, output: &output });
@@ -239,7 +247,7 @@ impl Agent<'_> {
         if times >= STUCK_AFTER {
             return Err(Error::Stuck { tool: call.name.clone(), times });
         }
-        Ok(())
+        Ok(output.is_cut)
     }
 
     /// Whether the answer counts. The model is told why it does not.
@@ -247,8 +255,12 @@ impl Agent<'_> {
         let Some(verify) = &mut self.verify else { return Ok(true) };
         let attempts = verify.attempts.get();
         (self.observe)(Event::VerifyStarted { attempt, attempts });
-        let verified = (verify.run)(self.options.work_until);
+        // An answer is there: all of the time that is left is for finding out whether it counts.
+        let verified = (verify.run)(self.options.deadline);
         (self.observe)(Event::VerifyEnded { attempt, attempts, verified: &verified });
+        if verified.output.is_cut {
+            return Err(Error::Deadline);
+        }
         if verified.passed {
             return Ok(true);
         }
@@ -258,9 +270,6 @@ impl Agent<'_> {
             verify.command, verified.output.text
         );
         self.session.append(Message::user(told).into())?;
-        if self.options.work_until.has_passed() {
-            return Err(Error::Deadline);
-        }
         if attempt >= attempts {
             let command = verify.command.to_owned();
             let summary = verified.output.summary;
@@ -352,7 +361,7 @@ mod tests {
 
         fn execute(&mut self, call: &ToolCall, _: Deadline) -> Output {
             self.executed.push(call.id.clone());
-            Output { text: format!("did {}", call.arguments), summary: "done".to_owned() }
+            output(&format!("did {}", call.arguments), "done")
         }
     }
 
@@ -390,7 +399,7 @@ mod tests {
     }
 
     fn output(text: &str, summary: &str) -> Output {
-        Output { text: text.to_owned(), summary: summary.to_owned() }
+        Output::new(text, summary)
     }
 
     struct Ran {
@@ -559,6 +568,16 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_there_is_no_time_to_verify_ends_in_the_deadline() {
+        let cut = Output { is_cut: true, ..output("", "cut") };
+        let mut run = |_: Deadline| Verified { passed: false, output: cut.clone() };
+        let ran = run_verified(vec![answer("fine")], |_| {}, Some((3, &mut run)));
+        assert!(matches!(ran.result, Err(Error::Deadline)));
+        // Nothing is known against it, so nothing is said.
+        assert_eq!(ran.conversation.len(), 2);
+    }
+
+    #[test]
     fn an_answer_that_never_passes_is_none() {
         let ran = verifying(&[false], 2, vec![answer("fine"), answer("fine"), answer("fine")]);
         let Err(Error::VerifyFailed { attempts: 2, summary, .. }) = ran.result else {
@@ -636,7 +655,7 @@ mod tests {
             while !deadline.has_passed() {
                 std::hint::spin_loop();
             }
-            Output { text: call.id.clone(), summary: String::new() }
+            Output { is_cut: true, ..output(&call.id, "") }
         }
     }
 

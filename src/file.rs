@@ -55,6 +55,32 @@ fn is_descriptor(link: &Path) -> bool {
     directory.is_ok_and(|directory| directory.starts_with("/proc") && directory.ends_with("fd"))
 }
 
+/// Whether two paths lead to the same file, also by different links; of files that are not there,
+/// whether they would.
+pub fn are_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let path = follow_links(path).ok()?;
+        let directory = directory_of(&path).canonicalize().ok()?;
+        Some((directory, path.file_name()?.to_owned()))
+    };
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) if cfg!(unix) => id(&one) == id(&other),
+        _ => place(one).is_some_and(|one| place(other) == Some(one)),
+    }
+}
+
+/// What tells files of a machine apart.
+#[cfg(unix)]
+fn id(metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn id(_: &Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
 /// The directory of a path; the current one where the path is a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     match path.parent() {

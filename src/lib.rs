@@ -28,7 +28,7 @@
 //! # impl Executor for NoTools {
 //! #     fn definitions(&self) -> &[ToolDefinition] { &[] }
 //! #     fn execute(&mut self, _: &ToolCall, _: Deadline) -> Output {
-//! #         Output { text: String::new(), summary: String::new() }
+//! #         Output::new("", "")
 //! #     }
 //! # }
 //! # let options = RunOptions {

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         stdin: &mut io::stdin(),
         stdin_is_terminal: io::stdin().is_terminal(),
         stdout: &mut process::Stdout::new(),
-        stderr: &mut io::stderr(),
+        stderr: &mut process::Stderr::new(),
         owns_process: true,
     }))
 }

@@ -192,7 +192,7 @@ impl OpenAi {
     /// Whether an error without a response only says that a connection of an earlier request had been
     /// closed in the meantime. There is never a second one to be taken for the same request.
     fn is_stale(&self, error: &io::Error) -> bool {
-        self.track.get().connected.is_none() && is_closed(error)
+        !self.track.get().opened && is_closed(error)
     }
 
     fn read_body(

@@ -73,7 +73,7 @@ pub use self::os::{
     SHELL, adopt_orphans, end_process, shell_is_present, signal_name, survive_file_size_limit,
 };
 pub use self::spill::Whole;
-pub use self::standard::{Standard, Stdout, tell};
+pub use self::standard::{Standard, Stderr, Stdout, tell};
 
 /// A command, and what surrounds it.
 #[derive(Clone, Copy)]

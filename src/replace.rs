@@ -58,8 +58,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// It is no regular file, or an open one of a process, or it may not be written: the kernel says so, or its mode lets nobody
-    /// write, which stops us even where it would not stop the kernel.
+    /// It is no regular file, or an open one of a process, or it may not be written: the kernel says
+    /// so, or its mode lets nobody write, which stops us even where it would not stop the kernel.
     pub(crate) fn find(path: &Path) -> io::Result<Target> {
         let existing = match fs::metadata(path) {
             Ok(metadata) => Some(metadata),
@@ -76,6 +76,31 @@ impl Target {
             None => {}
         }
         Ok(Target { path, existing, is_source: false })
+    }
+
+    /// Finds out whether a new file can be made, and leaves none. An existing one may be overwritten.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't.
+    pub(crate) fn try_out(&self) -> io::Result<()> {
+        match &self.existing {
+            Some(_) => Ok(()),
+            None => Staged::create(&self.path, false).map(drop),
+        }
+    }
+
+    /// Takes the content away in place, which needs no room; what it was is lost.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening and cutting a file. That there is none is no error.
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        match file::without_blocking(OpenOptions::new().write(true)).open(&self.path) {
+            Ok(file) => file.set_len(0).and_then(|()| sync(&file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The file's metadata, where there is a file.

@@ -57,12 +57,14 @@ pub struct Output {
     pub text: String,
     /// The same in a few words for people ("exit 0", "3 lines", "error: no such file").
     pub summary: String,
+    /// Whether the end of the run's time ended the call.
+    pub is_cut: bool,
 }
 
 impl Output {
     /// A result, and the same in a few words.
     pub fn new(text: impl Into<String>, summary: impl Into<String>) -> Output {
-        Output { text: text.into(), summary: summary.into() }
+        Output { text: text.into(), summary: summary.into(), is_cut: false }
     }
 }
 
@@ -113,7 +115,7 @@ impl From<ToolError> for Output {
     fn from(error: ToolError) -> Output {
         let text = format!("error: {error}");
         let summary = one_line(&text, SUMMARY);
-        Output { text, summary }
+        Output::new(text, summary)
     }
 }
 
@@ -188,7 +190,9 @@ impl Executor for Toolbox {
         let result = self.find(&call.name).and_then(|tool| tool.run(arguments?, deadline));
         let masked = |text: &str| self.mask.text(text).into_owned();
         let mut output = match result {
-            Ok(Output { text, summary }) => Output::new(masked(&text), masked(&summary)),
+            Ok(Output { text, summary, is_cut }) => {
+                Output { is_cut, ..Output::new(masked(&text), masked(&summary)) }
+            }
             // The summary of an error is cut.
             Err(ToolError(message)) => Output::from(ToolError(masked(&message))),
         };
@@ -209,7 +213,7 @@ impl Executor for Toolbox {
 /// The output with NUL characters made visible: some endpoints cut a message at one or refuse it.
 fn without_nuls(output: Output) -> Output {
     let count = output.text.matches('\0').count();
-    let Output { mut text, summary } = output;
+    let Output { mut text, summary, is_cut } = output;
     if count > 0 {
         text = text.replace('\0', "\u{2400}");
         if !text.ends_with('\n') {
@@ -217,7 +221,7 @@ fn without_nuls(output: Output) -> Output {
         }
         text.push_str(&format!("[{count} NUL bytes are shown as U+2400]"));
     }
-    Output { text, summary: summary.replace('\0', "\u{2400}") }
+    Output { text, summary: summary.replace('\0', "\u{2400}"), is_cut }
 }
 
 impl fmt::Debug for Toolbox {
@@ -307,7 +311,7 @@ mod tests {
                 (&quoted, "{}".to_owned()),
             ] {
                 let call = ToolCall::new("1", name, arguments);
-                let Output { text, summary } = toolbox.execute(&call, Deadline::NONE);
+                let Output { text, summary, .. } = toolbox.execute(&call, Deadline::NONE);
                 assert!(!text.contains("sk-") && !summary.contains("sk-"), "{fill}: {text}");
             }
         }

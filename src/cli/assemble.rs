@@ -1,20 +1,23 @@
 //! Puts a run together from its options, and runs it.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::failure::Failure;
 use super::inputs::{self, Start};
-use super::options::{Common, Named, Options, Origin, SessionTask, TaskKind, UsageError};
+use super::options::{
+    Common, KeySource, Named, Options, Origin, SessionTask, TaskKind, UsageError,
+};
 use super::providers::{credentials, failure, provider};
 use super::publish::Publisher;
 use super::report::Reporter;
 use super::{ledger, show, watch};
 use crate::agent::{Agent, RunOptions, Verified, Verify};
 use crate::error::Error;
-use crate::file::directory_of;
+use crate::file::{are_same, directory_of};
 use crate::process::{self, Processes};
 use crate::prompt::{self, AgentsMd, SystemPrompt};
 use crate::replace::Target;
@@ -47,17 +50,21 @@ pub(super) struct Begun<'a> {
 }
 
 /// Makes that ready, the ways that results take, and the watch for whatever may end the process.
+/// `files` are those that are named beside the key's.
 ///
 /// # Errors
 ///
 /// What of it can't be used.
 pub(super) fn begin<'a>(
     common: &'a Common,
+    files: &[&Path],
     inputs: &Inputs<'_>,
     reporter: &mut Reporter<'_>,
 ) -> Result<Begun<'a>, Failure> {
     reporter.verbosity = common.verbosity;
-    let file = common.output_file.as_ref().map(|file| output_file(file, inputs.start()));
+    let start = inputs.start();
+    let file = common.output_file.as_ref();
+    let file = file.map(|file| output_file(file, &common.key, files, start));
     let (file, problem) = match file.transpose() {
         Ok(file) => (file, None),
         Err(problem) => (None, Some(problem)),
@@ -76,14 +83,28 @@ pub(super) fn begin<'a>(
     Ok(Begun { processes, key, origin })
 }
 
-fn output_file(file: &Named, start: Start<'_>) -> Result<Target, UsageError> {
+/// The output file, which may be no other file that was named: it takes the place of what is there.
+fn output_file(
+    file: &Named,
+    key: &KeySource,
+    others: &[&Path],
+    start: Start<'_>,
+) -> Result<Target, UsageError> {
+    let key = match key {
+        KeySource::File(file) => Some(file.path.as_path()),
+        KeySource::Given { .. } | KeySource::None => None,
+    };
     let path = start.resolve(&file.path);
-    let directory = directory_of(&path);
-    if !directory.is_dir() {
-        let problem = "is no directory that exists; make it first";
-        return Err(inputs::unusable(&file.origin, directory, problem));
+    let unusable = |problem: &dyn Display| inputs::unusable(&file.origin, &path, problem);
+    if !directory_of(&path).is_dir() {
+        return Err(unusable(&"its directory does not exist; make it first"));
     }
-    Target::find(&path).map_err(|error| inputs::unusable(&file.origin, &path, error))
+    if others.iter().copied().chain(key).any(|other| are_same(&start.resolve(other), &path)) {
+        return Err(unusable(&"another flag names this file too; give the output one of its own"));
+    }
+    let target = Target::find(&path).map_err(|error| unusable(&error))?;
+    target.try_out().map_err(|error| unusable(&error))?;
+    Ok(target)
 }
 
 /// Runs, and returns the answer.
@@ -101,11 +122,13 @@ pub(super) fn run(
     let timeout = options.common.timeout;
     let deadline = Deadline::after(timeout);
     let work_until = Deadline::after(timeout.map(|timeout| timeout - timeout / 10));
-    let Begun { processes, key, origin } = begin(&options.common, inputs, reporter)?;
+    let Begun { processes, key, origin } =
+        begin(&options.common, &options.files(), inputs, reporter)?;
     reporter.publisher.ledger().model = Some(options.model.clone());
     reporter.max_steps = options.max_steps.get();
     let start = Start(inputs.directory.as_deref());
     let directory = inputs::directory(start, &options.directory)?;
+    reporter.doing("reading the prompt");
     let prompt = inputs::prompt(&options.prompt, start, inputs.stdin, inputs.stdin_is_terminal)?;
     let shell = Shell::new(
         &directory,
@@ -183,7 +206,8 @@ fn verified(command: &str, shell: &Shell, deadline: Deadline) -> Verified {
         Ok(Finished { success, output }) => Verified { passed: success, output },
         Err(problem) => {
             let summary = format!("error: {problem}");
-            Verified { passed: false, output: Output { text: problem, summary } }
+            let is_cut = deadline.has_passed();
+            Verified { passed: false, output: Output { text: problem, summary, is_cut } }
         }
     }
 }
@@ -198,7 +222,7 @@ pub(super) fn session_task(
     inputs: &Inputs<'_>,
     reporter: &mut Reporter<'_>,
 ) -> Result<(), Failure> {
-    begin(&task.common, inputs, reporter)?;
+    begin(&task.common, &[&task.session.path], inputs, reporter)?;
     let Named { origin, path } = &task.session;
     let path = inputs.start().resolve(path);
     reporter.publisher.ledger().session = Some(ledger::shown(&path));

@@ -57,10 +57,11 @@ pub(super) fn run(
     inputs: &Inputs<'_>,
     reporter: &mut Reporter<'_>,
 ) -> Result<(), Failure> {
-    // Whoever looks wants to know how it is now.
+    // Whoever looks wants to know how it is now; but a model that is loading is waited for.
     options.settings.max_retries = 0;
     let deadline = Deadline::after(options.common.timeout);
-    let Begun { processes, key, origin } = begin(&options.common, inputs, reporter)?;
+    let Begun { processes, key, origin } =
+        begin(&options.common, &options.files(), inputs, reporter)?;
     reporter.publisher.ledger().model = Some(options.model.clone());
     let Completions::Endpoint(endpoint) = &options.completions else {
         return Err(UsageError::new("--check", "needs an endpoint").into());
@@ -115,7 +116,10 @@ impl Check<'_, '_> {
         self.tool_call(&called)?;
         self.ok("stream", self.stream(&progress))?;
         let bytes = system_prompt.len() + tools.iter().map(length).sum::<usize>();
-        self.ok("usage", &usage(called.usage, bytes))
+        if let Some(warning) = cut(called.usage, bytes) {
+            self.reporter.warning(&warning);
+        }
+        self.ok("usage", &usage(called.usage))
     }
 
     fn complete(
@@ -125,6 +129,7 @@ impl Check<'_, '_> {
         tools: &[ToolDefinition],
         deadline: Deadline,
     ) -> Result<Completion, Error> {
+        self.reporter.doing("waiting for the model");
         let reporter = std::cell::RefCell::new(&mut *self.reporter);
         let notify = |notice: &Notice<'_>| reporter.borrow_mut().observe(&Event::Notice(notice));
         let completion = self.openai.complete(&CompletionRequest {
@@ -271,6 +276,7 @@ fn failing(progress: &Progress, error: &Error, check: &Check<'_, '_>) -> &'stati
             meaning: Meaning::Refused,
             ..
         })) => "authenticate",
+        Error::Provider(ProviderError::Proxy { .. }) => "connect",
         _ if progress.addresses.is_empty() => "resolve",
         _ if progress.connected.is_none() => "connect",
         _ if check.is_https() && !progress.tls => "tls",
@@ -282,14 +288,17 @@ fn length(tool: &ToolDefinition) -> usize {
     tool.name.len() + tool.description.len() + tool.parameters.as_str().len()
 }
 
-/// What the usage says about a prompt of so many bytes.
-fn usage(usage: Usage, bytes: usize) -> String {
-    let Usage { prompt_tokens, completion_tokens, .. } = usage;
-    match (prompt_tokens, completion_tokens) {
-        (Some(prompt), Some(_)) if prompt < (bytes / BYTES_PER_TOKEN) as u64 => format!(
-            "{prompt} prompt tokens for {bytes} bytes: the server seems to cut the prompt silently; \
-             raise its context size (Ollama: num_ctx)"
-        ),
+/// What the usage gives away about a prompt of so many bytes.
+fn cut(usage: Usage, bytes: usize) -> Option<String> {
+    let tokens = usage.prompt_tokens.filter(|tokens| *tokens < (bytes / BYTES_PER_TOKEN) as u64)?;
+    Some(format!(
+        "{tokens} prompt tokens for {bytes} bytes: the server seems to cut the prompt silently; \
+         raise its context size (Ollama: num_ctx)"
+    ))
+}
+
+fn usage(usage: Usage) -> String {
+    match (usage.prompt_tokens, usage.completion_tokens) {
         (Some(prompt), Some(completion)) => {
             format!("{prompt} prompt tokens and {completion} of the completion")
         }

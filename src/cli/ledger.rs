@@ -11,6 +11,7 @@ use crate::instructions::Loaded;
 use crate::outcome::Outcome;
 use crate::provider::{Notice, Usage};
 use crate::secret::Mask;
+use crate::session::Repair;
 
 /// The facts of a run. What comes from others is masked before it gets here.
 pub(super) struct Ledger {
@@ -29,6 +30,8 @@ pub(super) struct Ledger {
     verify: Option<Attempts>,
     killed: Vec<String>,
     checks: Vec<Probed>,
+    /// What was cut off a session that was repaired.
+    pub(super) repaired: Option<Repair>,
     /// Of a session that was shown: its records, and those of them that were refused.
     pub(super) records: Option<(u64, u64)>,
 }
@@ -118,6 +121,7 @@ impl Ledger {
             verify: None,
             killed: Vec::new(),
             checks: Vec::new(),
+            repaired: None,
             records: None,
         }
     }
@@ -196,6 +200,10 @@ impl Ledger {
             Some((records, refused)) => object.with("records", records).with("refused", refused),
             None => object,
         };
+        let object = match &self.repaired {
+            Some(repair) => object.with_object("repaired", Some(repaired(repair))),
+            None => object,
+        };
         if self.checks.is_empty() {
             return object;
         }
@@ -211,6 +219,18 @@ impl Attempts {
             .with("attempts", self.attempts)
             .with("passed", self.passed)
     }
+}
+
+/// What was cut off, from which place on, and where it is now.
+fn repaired(repair: &Repair) -> Object {
+    Object::new()
+        .with("copy", shown(&repair.copy))
+        .with("line", repair.line)
+        .with("offset", repair.offset)
+        .with("detail", &repair.detail)
+        .with("lines", repair.lines)
+        .with("bytes", repair.bytes)
+        .with("readable", repair.readable)
 }
 
 /// What is said of an AGENTS.md file.

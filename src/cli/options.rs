@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::openai::{Endpoint, Header};
@@ -24,6 +24,28 @@ pub(super) struct Options {
     pub(super) verify_attempts: NonZeroU32,
     pub(super) settings: Settings,
     pub(super) common: Common,
+}
+
+impl Options {
+    /// The files that are named, but for the key's and the output's.
+    pub(super) fn files(&self) -> Vec<&Path> {
+        let prompt = match &self.prompt.text {
+            PromptText::File(file) => Some(file),
+            PromptText::Words(_) | PromptText::None => None,
+        };
+        let replay = match &self.completions {
+            Completions::Replay(file) => Some(file),
+            Completions::Endpoint(_) => None,
+        };
+        let Settings { ca_file, session, system_prompt_file, .. } = &self.settings;
+        let named = [ca_file, session, system_prompt_file].into_iter().flatten();
+        let agents_md = match &self.agents_md {
+            AgentsMd::Files(files) => files.as_slice(),
+            AgentsMd::Discover | AgentsMd::None => &[],
+        };
+        let named = named.chain(prompt).chain(replay).map(|file| file.path.as_path());
+        named.chain(agents_md.iter().map(PathBuf::as_path)).collect()
+    }
 }
 
 /// What of a run is meant as it is given, whatever else is.

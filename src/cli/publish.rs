@@ -4,9 +4,10 @@
 //! comes first. No lock is held while anything is waited for but the one of standard output, and
 //! that only while it is written: who finds it taken knows that a line there is not finished.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::failure::Failure;
@@ -15,6 +16,7 @@ use super::object::Object;
 use super::options::Format;
 use super::pulse::Pulse;
 use crate::gate::Gate;
+use crate::outcome::Outcome;
 use crate::process::{self, Standard};
 use crate::replace::Target;
 use crate::time::{rfc3339, within};
@@ -23,8 +25,8 @@ use crate::time::{rfc3339, within};
 /// members and types of events, and nothing else.
 const VERSION: u32 = 1;
 
-/// How long standard output may take no piece of a result when the process is about to end.
-const TELL_MAX: Duration = Duration::from_secs(5);
+/// How long standard output may take for a result when the process is about to end.
+const TELL_MAX: Duration = Duration::from_secs(2);
 
 /// How long the file may take then.
 const FILE_MAX: Duration = Duration::from_secs(5);
@@ -41,12 +43,27 @@ pub(super) struct Publisher {
     kept: Mutex<Vec<u8>>,
     stdout: Mutex<State>,
     sequence: AtomicU64,
+    last_word: Mutex<LastWord>,
 }
 
 /// What has become of standard output.
 #[derive(Default)]
 struct State {
     failed: Option<io::Error>,
+}
+
+/// Who has the last word.
+#[derive(Clone, Copy, Default)]
+enum LastWord {
+    /// Nobody yet.
+    #[default]
+    Open,
+    /// The loop is about to say it.
+    Begun,
+    /// The loop has said it, and the process is to end with this outcome, whatever comes.
+    Said(Outcome),
+    /// Whoever ends the process.
+    Taken,
 }
 
 impl Publisher {
@@ -61,6 +78,7 @@ impl Publisher {
             kept: Mutex::default(),
             stdout: Mutex::default(),
             sequence: AtomicU64::new(1),
+            last_word: Mutex::default(),
         }
     }
 
@@ -89,29 +107,35 @@ impl Publisher {
         }
     }
 
-    /// Writes a piece of text that is no answer, such as a session that is to be shown.
+    /// Writes a piece of text that is no answer, such as a session that is to be shown. Where a file
+    /// has it too, it may be that nobody reads the rest of it from standard output.
     pub(super) fn text(&self, stdout: &mut dyn Write, text: &str) -> io::Result<()> {
         let _pass = self.gate.enter();
         self.keep(text);
-        self.put(stdout, text)
+        match self.put(stdout, text) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && self.file.is_some() => Ok(()),
+            result => result,
+        }
     }
 
     /// Writes the last there is to say, and returns how the run ended after that: that it can't be
-    /// said changes it. To be called once, and with a pass of the gate.
+    /// said changes it. To be called once, and with a pass of the gate. Does not return when somebody
+    /// else has had the last word meanwhile, because it took too long.
     pub(super) fn conclude(
         &self,
         stdout: &mut dyn Write,
         ended: Result<Option<String>, Failure>,
     ) -> Result<(), Failure> {
+        *lock(&self.last_word) = LastWord::Begun;
         let mut ended = ended;
         let mut last = self.last(&ended);
         // The file comes first: what stands there can still be replaced when the other fails.
         if let Err(error) = self.write_file(&last) {
-            ended = ended.and(Err(unwritten("the output file", &error)));
+            ended = ended.and(Err(unwritten_file(&error)));
             last = self.last(&ended);
         }
         let printed = if last.is_empty() { Ok(()) } else { self.put(stdout, &last) };
-        match (ended, printed) {
+        let ended = match (ended, printed) {
             (ended, Ok(())) => ended.map(drop),
             (Err(failure), Err(_)) => Err(failure),
             (Ok(_), Err(error)) => {
@@ -120,11 +144,37 @@ impl Publisher {
                 let _ = self.write_file(&self.last(&Err(failure.clone())));
                 Err(failure)
             }
+        };
+        let mut word = lock(&self.last_word);
+        while matches!(*word, LastWord::Taken) {
+            drop(word);
+            // The process is about to end.
+            thread::park();
+            word = lock(&self.last_word);
+        }
+        *word =
+            LastWord::Said(ended.as_ref().map_or_else(|failure| failure.outcome, |()| Outcome::Ok));
+        ended
+    }
+
+    /// How the run has ended, once the last word is out.
+    pub(super) fn said(&self) -> Option<Outcome> {
+        match *lock(&self.last_word) {
+            LastWord::Said(outcome) => Some(outcome),
+            _ => None,
         }
     }
 
-    /// The same for a process that is about to end whatever the loop does, once the gate is closed.
-    pub(super) fn conclude_late(self: &Arc<Publisher>, failure: &Failure) {
+    /// The last word of a process that is about to end whatever the loop does, once the gate is
+    /// closed. Gives how the run has ended where that was said in the last moment.
+    pub(super) fn conclude_late(self: &Arc<Publisher>, failure: &Failure) -> Result<(), Outcome> {
+        {
+            let mut word = lock(&self.last_word);
+            if let LastWord::Said(outcome) = *word {
+                return Err(outcome);
+            }
+            *word = LastWord::Taken;
+        }
         let last = self.last(&Err(failure.clone()));
         if let Ok(state) = self.stdout.try_lock()
             && state.failed.is_none()
@@ -137,6 +187,7 @@ impl Publisher {
             // There is nobody left to tell.
             let _ = within(Some(FILE_MAX), write);
         }
+        Ok(())
     }
 
     /// What is still to be said on standard output.
@@ -176,7 +227,8 @@ impl Publisher {
             new.write_all(&kept)?;
             new.write_all(last.as_bytes())
         });
-        replaced.map(drop)
+        // What stands there is not of this run, and must not pass for it.
+        replaced.map(drop).inspect_err(|_| drop(file.clear()))
     }
 }
 
@@ -195,6 +247,11 @@ fn line(kind: &str, number: u64, members: Object) -> String {
         .with("time", rfc3339(SystemTime::now()))
         .followed_by(members)
         .into_line()
+}
+
+fn unwritten_file(error: &io::Error) -> Failure {
+    let what = format!("the output file can't be written: {error}");
+    Failure::internal(what, "give it room, or another place")
 }
 
 pub(super) fn unwritten(what: &str, error: &io::Error) -> Failure {

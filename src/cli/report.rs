@@ -101,7 +101,7 @@ impl<'a> Reporter<'a> {
                 self.say(Verbosity::Normal, &line);
             }
             Event::SummingUp => {
-                self.doing("waiting for the model to sum up".to_owned());
+                self.doing("waiting for the model to sum up");
                 self.say(Verbosity::Verbose, "asking the model to sum up");
             }
             Event::SummedUp { summary, .. } => {
@@ -126,9 +126,11 @@ impl<'a> Reporter<'a> {
     fn notice(&mut self, notice: &Notice<'_>) {
         let line = match notice {
             Notice::Retry { retry, max_retries, pause, error } => {
+                self.doing(format!("retry {retry}/{max_retries}: waiting for the endpoint"));
                 format!("retry {retry}/{max_retries} in {:.1} s: {error}", pause.as_secs_f64())
             }
             Notice::Loading { pause } => {
+                self.doing("waiting for the server to load its model");
                 let seconds = pause.as_secs_f64();
                 format!("the server is loading its model; next look in {seconds:.1} s")
             }
@@ -171,7 +173,10 @@ impl<'a> Reporter<'a> {
     /// Reports what was cut off a session, however quiet the run is to be; or that nothing was.
     pub(super) fn repaired(&mut self, path: &Path, repair: Option<&Repair>) {
         match repair {
-            Some(repair) => self.say(Verbosity::Quiet, &format!("repaired: {repair}")),
+            Some(repair) => {
+                self.publisher.ledger().repaired = Some(repair.clone());
+                self.say(Verbosity::Quiet, &format!("repaired: {repair}"));
+            }
             None => {
                 let line = format!("{} is whole; nothing was repaired", path.display());
                 self.say(Verbosity::Normal, &line);
@@ -228,6 +233,7 @@ impl<'a> Reporter<'a> {
             Ok(answer) => Ok(answer.map(|answer| self.mask.text(&answer).into_owned())),
             Err(failure) => Err(self.masked(failure)),
         };
+        self.doing("waiting for the reader of stdout");
         match self.publisher.conclude(self.stdout, ended) {
             Ok(()) => {
                 self.succeeded();
@@ -302,8 +308,8 @@ impl<'a> Reporter<'a> {
     }
 
     /// Notes what is waited for from now on.
-    fn doing(&self, what: String) {
-        self.publisher.pulse().doing(what);
+    pub(super) fn doing(&self, what: impl Into<String>) {
+        self.publisher.pulse().doing(what.into());
     }
 
     /// The start of what others say. Secrets go first: a piece of one would pass the mask.
@@ -388,7 +394,7 @@ mod tests {
         let usage =
             Usage { prompt_tokens: Some(100), cached_tokens: Some(80), completion_tokens: Some(7) };
         let call = ToolCall::new("1", "shell", r#"{"timeout":5,"command":"ls\n  -l"}"#);
-        let output = Output { text: "total 0".to_owned(), summary: "exit 0".to_owned() };
+        let output = Output::new("total 0", "exit 0");
         reporter.observe(&Event::StepStarted { step: 1 });
         let finish_reason = &FinishReason::ToolCalls;
         reporter.observe(&Event::Completed { step: 1, finish_reason, usage });
@@ -469,7 +475,7 @@ mod tests {
         });
         let lines = reported(Verbosity::Verbose, |reporter| {
             let call = ToolCall::new("1", "shell\n", format!("echo {KEY} {KEY}\n\x07"));
-            let output = Output { text: String::new(), summary: format!("\r{KEY}") };
+            let output = Output::new("", format!("\r{KEY}"));
             reporter.observe(&Event::ToolStarted { step: 1, call: &call });
             reporter.observe(&Event::ToolEnded { step: 1, call: &call, output: &output });
             let finish_reason = FinishReason::Other(format!("{KEY}\n"));
@@ -493,7 +499,7 @@ mod tests {
     fn a_key_is_masked_before_the_line_is_cut() {
         let lines = reported(Verbosity::Normal, |reporter| {
             let call = ToolCall::new("1", "shell", format!("{}{KEY}", "x".repeat(EXCERPT_MAX - 5)));
-            let output = Output { text: String::new(), summary: "exit 0".to_owned() };
+            let output = Output::new("", "exit 0");
             reporter.observe(&Event::ToolEnded { step: 1, call: &call, output: &output });
         });
         assert!(!lines[0].contains("sk-"), "{}", lines[0]);

@@ -60,12 +60,16 @@ fn beat(publisher: &Publisher, is_quiet: bool) -> Duration {
 }
 
 fn end(ending: Ending, publisher: &Arc<Publisher>, processes: &Processes) {
+    let said = || publisher.said().map(|outcome| process::end_process(outcome.code()));
+    // Then it is only a report that nobody reads.
+    said();
     let is_written = publisher.gate.close(WRITE_MAX);
+    said();
     let names = processes.finish();
     publisher.ledger().killed(&names);
     let (outcome, what) = match ending {
         Ending::Hangup => (Outcome::Hangup, "SIGHUP came"),
-        Ending::Interrupt => (Outcome::Interrupt, "SIGINT came"),
+        Ending::Interrupt => (Outcome::Interrupt, "SIGINT or SIGQUIT came"),
         Ending::Terminated => (Outcome::Terminated, "SIGTERM came"),
         Ending::Deadline => (Outcome::Deadline, "the run's time is over"),
     };
@@ -76,7 +80,10 @@ fn end(ending: Ending, publisher: &Arc<Publisher>, processes: &Processes) {
     let unwritten = if is_written { "" } else { ", and what was being written may not be whole" };
     let what = format!("{what}{unwritten}");
     let line = format!("uncut: {outcome}: {what}; {advice}\n");
-    publisher.conclude_late(&Failure { outcome, what, advice: Some(advice.to_owned()) });
+    let failure = Failure { outcome, what, advice: Some(advice.to_owned()) };
+    if let Err(outcome) = publisher.conclude_late(&failure) {
+        process::end_process(outcome.code());
+    }
     let killed = report::killed(&names);
     let killed = killed.map(|line| format!("uncut: {}\n", one_line(&line, LINE_MAX)));
     process::tell(Standard::Error, &(killed.unwrap_or_default() + &line), TELL_MAX);

@@ -39,8 +39,12 @@ impl Connect {
             Some(proxy) => (proxy.https, proxy.host.as_str(), proxy.name.clone()),
             None => (self.endpoint.is_https(), self.endpoint.host(), endpoint.clone()),
         };
+        self.track.note(|progress| progress.opened = true);
         let (stream, address) = attempt.dial()?;
-        self.track.note(|progress| progress.connected = Some(address));
+        let connected = || self.track.note(|progress| progress.connected = Some(address));
+        if self.proxy.is_none() || !self.endpoint.is_https() {
+            connected();
+        }
         let stream = match https {
             true => self.tls.wrap(stream, host, &peer, attempt)?,
             false => Box::new(Plain::new(stream, peer)),
@@ -50,6 +54,7 @@ impl Connect {
             return Ok(proxy.forward(stream, &endpoint));
         }
         let stream = proxy.tunnel(stream, &endpoint, attempt)?;
+        connected();
         self.tls.wrap(stream, self.endpoint.host(), &endpoint, attempt)
     }
 }

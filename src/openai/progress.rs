@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Progress {
     /// What the host was found to be.
     pub addresses: Vec<SocketAddr>,
-    /// The one that a connection was made to.
+    /// Whether a connection was asked for; otherwise one of an earlier request served.
+    pub opened: bool,
+    /// The one that a connection was made to, through the proxy where there is one.
     pub connected: Option<SocketAddr>,
     /// Whether TLS with the endpoint was agreed on.
     pub tls: bool,

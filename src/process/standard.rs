@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(unix)]
 use super::os::retry;
 #[cfg(unix)]
-use crate::time::Deadline;
+use crate::time::{Deadline, within};
 
 /// One of the streams that a program is started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,50 @@ fn await_room(stream: impl AsFd, deadline: Deadline) -> io::Result<bool> {
 #[cfg(unix)]
 const PIECE: usize = 4096;
 
+/// Standard error of the process. A line that nobody takes for long is lost, and so are those behind
+/// it until there is room again, which is then said: no report is worth a run that stands still.
+#[derive(Debug)]
+#[cfg(unix)]
+pub struct Stderr {
+    file: io::Result<File>,
+    /// Lines that were lost since the last one that was not.
+    lost: u64,
+}
+
+/// How long a line may wait for its reader.
+#[cfg(unix)]
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(unix)]
+impl Stderr {
+    /// The one that the process was started with.
+    pub fn new() -> Stderr {
+        let file = io::stderr().as_fd().try_clone_to_owned().map(File::from);
+        Stderr { file, lost: 0 }
+    }
+}
+
+#[cfg(unix)]
+impl Write for Stderr {
+    /// Takes a line, of which no part is left for another call.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Ok(file) = &self.file else { return Ok(bytes.len()) };
+        let patience = if self.lost == 0 { PATIENCE } else { Duration::ZERO };
+        let note = format!("uncut: {} lines that nobody read are lost\n", self.lost);
+        let note = if self.lost == 0 { &[] } else { note.as_bytes() };
+        if tell_file(file, &[note, bytes].concat(), Deadline::after(Some(patience))) {
+            self.lost = 0;
+        } else {
+            self.lost += 1;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Writes a text to one of the streams, unless somebody who reads it takes too long; gives whether
 /// all of it went out. A reader that has gone to sleep must not keep a process from ending.
 #[cfg(unix)]
@@ -99,9 +143,12 @@ pub fn tell(stream: Standard, text: &str, limit: Duration) -> bool {
     // Not by way of the standard library's streams: somebody may be blocked while holding their lock.
     let file = match stream {
         Standard::Output => Stdout::new().0,
-        Standard::Error => io::stderr().as_fd().try_clone_to_owned().map(File::from),
+        Standard::Error => Stderr::new().file,
     };
-    file.is_ok_and(|file| tell_file(&file, text.as_bytes(), Deadline::after(Some(limit))))
+    let Ok(file) = file else { return false };
+    let (text, deadline) = (text.as_bytes().to_vec(), Deadline::after(Some(limit)));
+    // A terminal may say that it has room, and then have less than that.
+    matches!(within(Some(limit), move || tell_file(&file, &text, deadline)), Ok(Some(true)))
 }
 
 #[cfg(unix)]
@@ -162,6 +209,30 @@ impl Write for Stdout {
     }
 }
 
+/// Standard error of the process.
+#[derive(Debug)]
+#[cfg(windows)]
+pub struct Stderr(io::Stderr);
+
+#[cfg(windows)]
+impl Stderr {
+    /// The one that the process was started with.
+    pub fn new() -> Stderr {
+        Stderr(io::stderr())
+    }
+}
+
+#[cfg(windows)]
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Writes a text to one of the streams; gives whether all of it went out.
 #[cfg(windows)]
 pub fn tell(stream: Standard, text: &str, _: Duration) -> bool {
@@ -175,5 +246,11 @@ pub fn tell(stream: Standard, text: &str, _: Duration) -> bool {
 impl Default for Stdout {
     fn default() -> Stdout {
         Stdout::new()
+    }
+}
+
+impl Default for Stderr {
+    fn default() -> Stderr {
+        Stderr::new()
     }
 }

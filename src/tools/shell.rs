@@ -127,7 +127,9 @@ impl Shell {
         let ended = self.processes.run(&spec, limits).map_err(|error| self.explain(&error))?;
         let summary = status(&ended, limits);
         let text = render(&ended, &summary, bound);
-        Ok(Finished { success: ended.how == How::Exited(0), output: Output { text, summary } })
+        let success = ended.how == How::Exited(0);
+        let is_cut = ended.how == How::TimedOut && bound == Bound::Run;
+        Ok(Finished { success, output: Output { text, summary, is_cut } })
     }
 
     /// The grace lies within the deadline, and takes no more than a tenth of what is left.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Ran, Uncut};
+use crate::support::tls::{self, Issuer};
 
 fn check(dir: &Dir, base_url: &str) -> Uncut {
     Uncut::new(dir).args(["--base-url", base_url, "--model", "m", "--check"])
@@ -117,6 +118,24 @@ fn a_host_that_is_not_there_and_a_port_that_nobody_listens_at_are_told_apart() {
 }
 
 #[test]
+fn a_proxy_that_refuses_is_no_fault_of_the_certificate() {
+    let dir = Dir::new("proxy");
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = proxy.local_addr().unwrap().to_string();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = proxy.accept().unwrap();
+        let mut head = [0; 8];
+        stream.read_exact(&mut head).unwrap();
+        stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n").unwrap();
+        assert_eq!(&head, b"CONNECT ");
+    });
+    let proxied = check(&dir, "https://api.example/v1");
+    let ran = proxied.env("HTTPS_PROXY", format!("http://{address}")).run();
+    server.join().unwrap();
+    fails(&ran, 10, "connect", "rejected", "407");
+}
+
+#[test]
 fn what_the_endpoint_says_is_told_with_what_to_do() {
     let error = |message: &str| json!({"error": {"message": message}}).to_string();
     let refused = |status, message| vec![Reply::status(status, error(message))];
@@ -161,7 +180,20 @@ fn usage_that_is_missing_or_too_low_is_told() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("\nusage: ok: not reported; "), "{ran:?}");
     let (ran, _) = on(vec![ready(), calls().with_tokens(40)], &[]);
-    assert!(ran.stdout.contains("cut the prompt silently"), "{ran:?}");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("warning: 40 prompt tokens"), "{ran:?}");
+}
+
+#[test]
+fn a_certificate_that_is_trusted_is_told() {
+    let issuer = Issuer::new("issuer");
+    let server = tls::endpoint(issuer.issue("127.0.0.1"));
+    let dir = Dir::new("tls").with("ca.pem", issuer.pem());
+    let url = format!("https://{}/v1", server.address());
+    let ran = check(&dir, &url).args(["--ca-file", "ca.pem"]).run();
+    // It calls no tool, whatever it is asked.
+    fails(&ran, 11, "tool call", "protocol", "over TLS");
+    assert!(ran.stdout.contains("\ntls: ok: the certificate is trusted\n"), "{ran:?}");
 }
 
 #[test]

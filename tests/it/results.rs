@@ -1,7 +1,7 @@
 //! Every outcome in every format: stdout, stderr, exit code, the output file and the session together.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -486,7 +486,8 @@ fn an_output_file_of_no_use_is_found_before_anything_is_sent() {
         ("folder", "folder: "),
         ("fifo", "fifo: "),
         ("/dev/null", "/dev/null: "),
-        ("missing/out", "missing: is no directory"),
+        ("missing/out", "missing/out: its directory does not exist"),
+        ("/proc/out", "/proc/out: "),
         ("", "-o: the name is empty"),
     ] {
         for format in ["text", "json"] {
@@ -517,7 +518,8 @@ fn an_output_file_that_can_not_be_written_at_last_leaves_no_answer() {
             "text" => assert_eq!(ran.stdout, ""),
             _ => assert_eq!(result(&ran)["outcome"], "internal"),
         }
-        assert_eq!(dir.read("out"), "yesterday\n");
+        // What stood there must not pass for the answer of this run.
+        assert_eq!(dir.read("out"), "");
         endpoint.finish();
     }
 }
@@ -607,4 +609,149 @@ fn a_session_that_is_shown_for_machines_is_summed_up() {
     let shown = result(&ran);
     assert_eq!((ran.code, &shown["records"]), (Some(30), &json!(4)), "{ran:?}");
     assert_eq!(shown["outcome"], "session_damaged", "{shown}");
+}
+
+#[test]
+fn the_output_file_may_be_no_other_file_of_the_run() {
+    let dir = Dir::new("same").with("s.jsonl", "").with("prompt", "go\n").with("key", "sk-1\n");
+    std::os::unix::fs::symlink("s.jsonl", dir.path("link")).unwrap();
+    fs::hard_link(dir.path("s.jsonl"), dir.path("hard")).unwrap();
+    let endpoint = Endpoint::start(vec![]);
+    let session = &["--session", "s.jsonl"][..];
+    for (flags, out) in [
+        (&["--session", "s.jsonl", "go"][..], "s.jsonl"),
+        (&["--session", "s.jsonl", "go"], "link"),
+        (&["--session", "s.jsonl", "go"], "hard"),
+        (&["--session", "new.jsonl", "go"], "./new.jsonl"),
+        (&["-f", "prompt"], "prompt"),
+        (&["--api-key-file", "key", "go"], "key"),
+        (&[session, &["--show-session"]].concat(), "s.jsonl"),
+        (&[session, &["--repair-session"]].concat(), "s.jsonl"),
+    ] {
+        let ran = on(&dir, &endpoint).args(flags).args(["-o", out]).run();
+        assert_eq!(ran.code, Some(2), "{flags:?}: {ran:?}");
+        assert!(ran.stderr.contains("another flag names this file too"), "{ran:?}");
+    }
+    assert_eq!((dir.read("s.jsonl"), dir.read("prompt")), (String::new(), "go\n".to_owned()));
+    assert!(!dir.path("new.jsonl").exists());
+    endpoint.finish();
+}
+
+#[test]
+fn what_was_said_stands_however_the_process_ends_then() {
+    for format in ["text", "json", "jsonl"] {
+        let dir = Dir::new("said");
+        let endpoint = Endpoint::start(vec![call("a"), Reply::answer("Done.")]);
+        let mut command =
+            on(&dir, &endpoint).args(["--output", format, "-o", "out", "go"]).into_command();
+        // Nobody reads stderr, and it is full before the run begins.
+        let (_stderr, errors) = std::io::pipe().unwrap();
+        let mut full = errors.try_clone().unwrap();
+        let filler = std::thread::spawn(move || full.write_all(&vec![b'x'; 1 << 20]));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut last = String::new();
+        while !last.contains("Done.") {
+            last.clear();
+            stdout.read_line(&mut last).unwrap();
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("/bin/kill").args(["-TERM", &id]).status().unwrap().success());
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).unwrap();
+        assert_eq!((rest.as_str(), finish(child).code), ("", Some(0)), "{format}");
+        assert!(dir.read("out").ends_with(&last), "{format}");
+        drop(_stderr);
+        assert!(filler.join().unwrap().is_err());
+    }
+}
+
+#[test]
+fn a_stderr_that_nobody_reads_does_not_stop_a_run() {
+    let dir = Dir::new("unread");
+    let endpoint = Endpoint::start(vec![call("a"), call("b"), Reply::answer("Done.")]);
+    let (mut stderr, errors) = std::io::pipe().unwrap();
+    let mut full = errors.try_clone().unwrap();
+    let filler = std::thread::spawn(move || full.write_all(&vec![b'x'; 1 << 20]));
+    let mut command = on(&dir, &endpoint).args(["-v", "go"]).into_command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
+    let child = command.spawn().unwrap();
+    drop(command);
+    let ran = finish(child);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Done.\n"));
+    stderr.read_exact(&mut vec![0; 1 << 20]).unwrap();
+    assert!(filler.join().unwrap().is_ok());
+}
+
+#[test]
+fn an_answer_that_comes_in_the_last_moment_can_still_be_verified() {
+    let dir = Dir::new("late");
+    let (late, hold) = Reply::answer("Done.").held();
+    let endpoint = Endpoint::start(vec![late]);
+    let child = on(&dir, &endpoint).args(["--verify", "true", "--timeout", "4s", "go"]).spawn();
+    endpoint.wait_for_requests(1);
+    // Beyond nine tenths of the time; nothing is waited for but the clock.
+    std::thread::sleep(std::time::Duration::from_millis(3_650));
+    drop(hold);
+    let ran = finish(child);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Done.\n"), "{ran:?}");
+}
+
+#[test]
+fn a_tenth_of_the_time_is_left_for_a_summary_that_is_asked_for_once() {
+    let dir = Dir::new("reserve");
+    let sleep = Reply::tool_call("a", "shell", r#"{"command":"sleep 600"}"#);
+    let endpoint = Endpoint::start(vec![sleep, Reply::status(503, "busy")]);
+    let ran = on(&dir, &endpoint).args(["--output", "json", "--timeout", "5s", "go"]).run();
+    assert_eq!(ran.code, Some(124), "{ran:?}");
+    assert!(!ran.stderr.contains("retry"), "{ran:?}");
+    let requests = endpoint.finish();
+    assert_eq!(requests[1].body["tool_choice"], "none");
+}
+
+#[test]
+fn what_is_killed_at_a_signal_stands_in_the_result() {
+    let dir = Dir::new("killed");
+    let arguments = json!({"command": "echo > started; sleep 600"}).to_string();
+    let endpoint = Endpoint::start(vec![Reply::tool_call("a", "shell", &arguments)]);
+    let child = on(&dir, &endpoint).args(["--output", "json", "go"]).spawn();
+    while !dir.path("started").exists() {
+        std::thread::yield_now();
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("/bin/kill").args(["-TERM", &id]).status().unwrap().success());
+    let ran = finish(child);
+    let killed = result(&ran)["killed"].to_string();
+    assert!(killed.contains("\"sh\"") || killed.contains("\"sleep\""), "{ran:?}");
+}
+
+#[test]
+fn a_repair_is_told_to_machines_too() {
+    let dir = Dir::new("repaired").with("s.jsonl", "no record\n");
+    let repair = ["--session", "s.jsonl", "--repair-session", "--output", "json"];
+    let ran = Uncut::new(&dir).args(repair).run();
+    let repaired = &result(&ran)["repaired"];
+    assert_eq!((ran.code, &repaired["line"], &repaired["bytes"]), (Some(0), &json!(1), &json!(10)));
+    assert!(repaired["copy"].as_str().unwrap().ends_with("/s.jsonl.damaged-1"), "{ran:?}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_does_not_keep_the_rest_from_the_file() {
+    let dir = Dir::new("enough");
+    let message = json!({"role": "user", "content": "x".repeat(1_000)});
+    let record = json!({"v": 1, "message": message}).to_string() + "\n";
+    dir.write("s.jsonl", record.repeat(500));
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let uncut = Uncut::new(&dir).args(["--session", "s.jsonl", "--show-session", "-o", "out"]);
+    let mut command = uncut.into_command();
+    command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    drop(command);
+    reader.read_exact(&mut [0; 10]).unwrap();
+    drop(reader);
+    let ran = finish(child);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(dir.read("out").contains("[total] records 500 "), "{ran:?}");
 }
