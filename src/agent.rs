@@ -130,11 +130,16 @@ impl Agent<'_> {
         result
     }
 
-    /// Adds the prompt, unless it is already waiting there: a run that ended before the model said
-    /// anything, and is tried again, asks once and not twice.
+    /// Adds the prompt, unless it still waits there for its answer: a run that is tried again asks
+    /// once and not twice, and goes on behind the calls that were made for it.
     fn ask(&mut self, prompt: &str) -> Result<(), Error> {
         let prompt = Message::user(prompt);
-        if self.session.messages().last() != Some(&prompt) {
+        let latest = self.session.messages().iter().rev().find(|message| match message {
+            Message::System(_) | Message::User(_) => true,
+            Message::Assistant(message) => message.tool_calls.is_empty(),
+            Message::Tool(_) => false,
+        });
+        if latest != Some(&prompt) {
             self.session.append(prompt.into())?;
         }
         Ok(())
@@ -685,19 +690,29 @@ mod tests {
     #[test]
     fn a_prompt_that_waits_for_its_answer_is_not_asked_twice() {
         let mut session = Session::ephemeral();
-        session.append(Message::user("go").into()).unwrap();
-        for prompt in ["go", "go", "go on"] {
+        let completions =
+            [vec![], vec![call("1", "{}")], vec![answer("done")], vec![], vec![], vec![]];
+        for (prompt, completions) in ["go", "go", "go", "go", "go", "go on"].iter().zip(completions)
+        {
             let mut agent = Agent {
-                provider: &mut Script::default(),
+                provider: &mut Script { completions, ..Script::default() },
                 executor: &mut Echo::default(),
                 session: &mut session,
                 verify: None,
                 options: options(),
                 observe: &mut |_| {},
             };
-            assert!(agent.run(prompt).is_err());
+            let _ = agent.run(prompt);
         }
-        assert_eq!(session.messages(), [Message::user("go"), Message::user("go on")]);
+        let roles = session.messages().iter().map(|message| match message {
+            Message::System(_) => "system",
+            Message::User(content) => content.as_str(),
+            Message::Assistant(message) if message.tool_calls.is_empty() => "answer",
+            Message::Assistant(_) => "call",
+            Message::Tool(_) => "result",
+        });
+        let expected = ["go", "call", "result", "answer", "go", "go on"];
+        assert_eq!(roles.collect::<Vec<_>>(), expected);
     }
 
     #[test]
