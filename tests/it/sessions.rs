@@ -574,7 +574,7 @@ fn a_killed_run_leaves_whole_records_or_one_refused_tail() {
             let command = json!({"command": format!("echo {n}")}).to_string();
             Reply::tool_call(&format!("c{n}"), "shell", &command)
         };
-        let endpoint = Endpoint::start((0..50).map(call).collect()).allow_unused();
+        let endpoint = Endpoint::start((0..=50).map(call).collect()).allow_unused();
         let mut child = uncut(&dir, &endpoint).args(["--max-steps", "50", "go"]).spawn();
         let requests = 1 + usize::try_from(random.below(50)).unwrap();
         endpoint.wait_for_requests(requests);
