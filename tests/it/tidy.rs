@@ -208,6 +208,20 @@ fn the_readme_tells_of_each_direct_dependency_and_of_all_unsafe_code() {
     }
 }
 
+#[test]
+fn the_readme_says_what_to_do_after_each_outcome() {
+    let readme = read("README.md");
+    let (_, page) = readme.split_once("\n### What to do next, by exit code\n").unwrap();
+    let (page, _) = page.split_once("\n#").unwrap();
+    let cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let words = cells.flat_map(|cell| cell.split(", ")).map(|word| word.trim_matches('`'));
+    let mut words: Vec<&str> = words.collect();
+    let mut all: Vec<&str> = uncut::outcome::Outcome::ALL.iter().map(|row| row.1).collect();
+    words.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(words, all);
+}
+
 /// Everything that the binary is linked from, on any platform.
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
