@@ -2,9 +2,10 @@
 # The one gate: everything that has to hold before a change is done, the fast checks first.
 #
 #   scripts/check.sh           needs a Rust toolchain with rustfmt and clippy, and nothing else
-#   scripts/check.sh --full    before a release: the tests with its Linux binaries as well, and what
-#                              is known to be wrong with the dependencies, where there is
-#                              cargo-audit (scripts/smoke.sh says what else that needs)
+#   scripts/check.sh --full    before a release: the recipes of the README, the tests with the Linux
+#                              binaries of a release, and what is known to be wrong with the
+#                              dependencies, where there is cargo-audit (scripts/recipes.sh and
+#                              scripts/smoke.sh say what else that needs)
 #
 # The tests come last, and behind them only a look for processes that they left behind, where there
 # is a /proc to look into.
@@ -26,6 +27,7 @@ if [ "${1:-}" = --full ]; then
     else
         printf '\nskipped: no cargo-audit, so no look at the advisories\n'
     fi
+    step scripts/recipes.sh
     step scripts/smoke.sh
 fi
 
