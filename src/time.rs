@@ -74,16 +74,26 @@ pub fn rfc3339(time: SystemTime) -> String {
     )
 }
 
-/// Reads a date as HTTP has it (RFC 9110 section 5.6.7, its preferred form):
-/// `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Reads a date as HTTP has it (RFC 9110 section 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`, or in one
+/// of the two forms that are obsolete and still to be read: `Sunday, 06-Nov-94 08:49:37 GMT` and
+/// `Sun Nov  6 08:49:37 1994`.
 pub fn parse_http_date(text: &str) -> Option<SystemTime> {
-    let (_, text) = text.trim().split_once(", ")?;
-    let words: Vec<&str> = text.split(' ').collect();
-    let [day, month, year, time, "GMT"] = words.as_slice() else { return None };
+    let words: Vec<&str> = text.split([' ', ',', '-']).filter(|word| !word.is_empty()).collect();
+    let (day, month, year, time) = match words.as_slice() {
+        [_, day, month, year, time, "GMT"] => (day, month, year, time),
+        [_, month, day, time, year] => (day, month, year, time),
+        _ => return None,
+    };
     let month = 1 + MONTHS.iter().position(|name| name == month)?;
     let clock: Vec<u64> = time.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     let [hours, minutes, seconds @ 0..=60] = clock.as_slice() else { return None };
     let (year, day): (u64, u64) = (year.parse().ok()?, day.parse().ok()?);
+    // Two digits are of this century, unless they lie before the start of time.
+    let year = match year {
+        0..70 => year + 2_000,
+        70..100 => year + 1_900,
+        _ => year,
+    };
     if !(1970..10_000).contains(&year) || !(1..=31).contains(&day) || *hours > 23 || *minutes > 59 {
         return None;
     }
@@ -151,9 +161,24 @@ mod tests {
         assert_eq!(read("Fri, 01 Mar 2024 00:00:00 GMT"), date("2024-03-01T00:00:00.000Z"));
         assert_eq!(read("Mon, 01 Mar 2100 00:00:00 GMT"), date("2100-03-01T00:00:00.000Z"));
         assert_eq!(read("Thu, 01 Jan 1970 00:00:00 GMT"), date("1970-01-01T00:00:00.000Z"));
+        for text in ["Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
+            assert_eq!(read(text), date("1994-11-06T08:49:37.000Z"), "{text}");
+        }
+        assert_eq!(read("Monday, 30-Nov-26 00:00:00 GMT"), date("2026-11-30T00:00:00.000Z"));
         for odd in ["", "soon", "Sun, 06 Nov 1994 25:00:00 GMT", "Sun, 06 Nov 1994 08:49:37 CET"] {
             assert_eq!(read(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn what_hangs_is_left_behind() {
+        let soon = Some(Duration::from_secs(30));
+        assert_eq!(within(soon, || 7).unwrap(), Some(7));
+        assert_eq!(within(None, || 7).unwrap(), Some(7));
+        let (sender, never) = mpsc::channel::<()>();
+        let hangs = move || never.recv().is_ok();
+        assert_eq!(within(Some(Duration::from_millis(1)), hangs).unwrap(), None);
+        drop(sender);
     }
 
     #[test]
