@@ -120,7 +120,13 @@ export SOURCE_DATE_EPOCH
 minor=$(rustc --version | sed 's/^rustc 1\.\([0-9]*\).*/\1/')
 [ "$minor" -ge 93 ] || fail "a release needs Rust 1.93 or later; this is $(rustc --version)"
 # Flags of the caller would make other bytes.
-unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS CFLAGS TARGET_CFLAGS HOST_CFLAGS
+for name in $(env | sed -n 's/^\([A-Za-z0-9_]*\)=.*/\1/p'); do
+    case $name in
+    CARGO_TARGET_DIR) ;;
+    RUSTFLAGS | CARGO_ENCODED_RUSTFLAGS | CARGO_BUILD_* | CARGO_TARGET_* | CARGO_PROFILE_* | \
+        RUSTC | RUSTC_* | CC | CC_* | CFLAGS | CFLAGS_* | TARGET_* | HOST_*) unset "$name" ;;
+    esac
+done
 
 if [ "${1:-}" = --verify ]; then
     verify

@@ -18,19 +18,21 @@ fail() {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 folder=${1:-}
+: "${TARGETS:=x86_64-unknown-linux-musl aarch64-unknown-linux-musl}"
 if [ -z "$folder" ]; then
     folder=$scratch
-    : "${TARGETS:=x86_64-unknown-linux-musl aarch64-unknown-linux-musl}"
     TARGETS=$TARGETS scripts/release.sh "$folder"
 fi
 folder=$(cd "$folder" && pwd)
-x86_64=$(echo "$folder"/uncut-*-x86_64-unknown-linux-musl)
-aarch64=$(echo "$folder"/uncut-*-aarch64-unknown-linux-musl)
 
-# What it is, and how large.
-check() {
+# The binary for a target: one, and as large and of the kind as it should be.
+binary() {
+    set -- "$folder"/uncut-*-"$1"
+    [ $# -eq 1 ] && [ -f "$1" ] || fail "there is not one binary for ${1##*-unknown-} in $folder: $*"
+    chmod +x "$1"
     file "$1" | grep -q 'static-pie linked.*, stripped' || fail "$(file "$1")"
     [ "$(wc -c <"$1")" -le 2500000 ] || fail "$1 is larger than 2.5 MB"
+    found=$1
 }
 
 run() {
@@ -40,17 +42,21 @@ run() {
     UNCUT_TEST_BINARY=$binary cargo test --locked --test it -- "$@"
 }
 
-if [ -x "$aarch64" ]; then
-    check "$aarch64"
+case " $TARGETS " in
+*" aarch64-unknown-linux-musl "*)
+    binary aarch64-unknown-linux-musl
     emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) ||
         fail 'qemu-aarch64 is missing; Debian has it in qemu-user'
-    printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$emulator" "$aarch64" >"$scratch/uncut"
+    printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$emulator" "$found" >"$scratch/uncut"
     chmod +x "$scratch/uncut"
     # Tests that look at processes and system calls would find the emulator's.
-    run "$aarch64" "$scratch/uncut" \
+    run "$found" "$scratch/uncut" \
         contract:: files:: flags:: limits:: network:: spill:: streams:: wire::
-fi
-if [ -x "$x86_64" ]; then
-    check "$x86_64"
-    run "$x86_64" "$x86_64"
-fi
+    ;;
+esac
+case " $TARGETS " in
+*" x86_64-unknown-linux-musl "*)
+    binary x86_64-unknown-linux-musl
+    run "$found" "$found"
+    ;;
+esac

@@ -24,7 +24,7 @@ mod tls;
 
 use std::fmt;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ureq::config::{Config, IpFamily};
 use ureq::http::{HeaderMap, HeaderValue, Response, Uri, header};
@@ -42,7 +42,7 @@ pub use endpoint::Endpoint;
 pub use headers::Header;
 use incoming::{Broken, Incoming, encoding, is_cut, retry_after, shown};
 use limits::{CONNECT_TIMEOUT, Limits};
-use lookup::Lookup;
+use lookup::NoLookup;
 use patience::Patience;
 use plain::is_closed;
 pub use progress::Progress;
@@ -64,6 +64,10 @@ const REFUSAL_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may lie unused and still be taken for the next request. Somewhere between the
 /// two sides it may be forgotten without a word, and then nothing would come until the idle time-out.
 const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// A connection that had been closed shows it within this time of its use. What comes later is a server
+/// that had the request.
+const STALE_MAX: Duration = Duration::from_secs(1);
 
 /// How much of a body that is too large stands in the error.
 const EXCESS_KEPT: usize = 64 << 10;
@@ -114,7 +118,7 @@ impl OpenAi {
         settings.mask.extend(settings.endpoint.secrets());
         settings.mask.extend(settings.headers.iter().filter_map(Header::secret));
         settings.mask.extend(settings.proxy.iter().flat_map(Proxy::secrets));
-        let uri = settings.endpoint.url().parse().map_err(|_| "the base URL is not a URL")?;
+        let uri: Uri = settings.endpoint.url().parse().map_err(|_| "the base URL is not a URL")?;
         let via = settings.proxy.as_ref().map(Via::new).transpose()?;
         settings.mask.extend(via.as_ref().and_then(|via| via.basic.clone()));
         let proxy = settings.proxy.as_ref().map(Proxy::uri).map(|uri| uri.parse());
@@ -127,11 +131,15 @@ impl OpenAi {
         let patience = Patience::default();
         let tls = Tls::new(&settings.roots)?;
         let track = Track::default();
-        let lookup = Lookup { proxy, track: track.clone() };
-        let endpoint = settings.endpoint.clone();
-        let connect = Connect { endpoint, proxy: via, tls, patience: patience.clone(), track };
-        let track = lookup.track.clone();
-        Ok(OpenAi { agent: agent(connect, lookup), uri, authorization, settings, patience, track })
+        let connect = Connect {
+            endpoint: settings.endpoint.clone(),
+            proxy: via,
+            uri: proxy.unwrap_or_else(|| uri.clone()),
+            tls,
+            patience: patience.clone(),
+            track: track.clone(),
+        };
+        Ok(OpenAi { agent: agent(connect), uri, authorization, settings, patience, track })
     }
 
     /// Everything that is masked: what the settings say, the key, and what the URLs hold.
@@ -146,13 +154,18 @@ impl OpenAi {
 
     /// Sends the body once and reads what comes back.
     fn attempt(&self, body: &[u8], deadline: Deadline) -> Result<Completion, ProviderError> {
-        let limits = Limits::new(&self.settings, deadline);
+        let request = Deadline::after(self.settings.request_timeout);
+        let limits = || Limits::new(&self.settings, request, deadline);
+        let begun = Instant::now();
         self.patience.renew();
         self.track.renew();
-        let response = match self.post(body, &limits) {
-            Err(ureq::Error::Io(error)) if self.is_stale(&error) => self.post(body, &limits),
+        let response = match self.post(body, &limits()) {
+            Err(ureq::Error::Io(error)) if self.is_stale(&error) && begun.elapsed() < STALE_MAX => {
+                self.post(body, &limits())
+            }
             response => response,
         };
+        let limits = limits();
         let response = response.map_err(|error| self.error(error, "no response from", &limits))?;
         let (parts, body) = response.into_parts();
         let mut body = Incoming::new(body.into_reader());
@@ -313,7 +326,7 @@ fn sensitive(value: String) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-fn agent(connect: Connect, lookup: Lookup) -> Agent {
+fn agent(connect: Connect) -> Agent {
     let config = Config::builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -334,5 +347,5 @@ fn agent(connect: Connect, lookup: Lookup) -> Agent {
         .max_idle_connections_per_host(1)
         .max_idle_age(IDLE_MAX)
         .build();
-    Agent::with_parts(config, connect, lookup)
+    Agent::with_parts(config, connect, NoLookup)
 }

@@ -208,23 +208,29 @@ impl Processes {
     /// To be called explicitly: a program that aborts on panic, or that a signal ends, drops
     /// nothing.
     pub fn finish(&self) -> BTreeSet<String> {
-        // Starting a shell may hang in a directory that does not answer.
-        let Some(mut groups) = lock_within(&self.groups, DEATH) else {
-            return os::kill_all(&[], &[]);
+        let killed = match lock_within(&self.groups, DEATH) {
+            Some(mut groups) => {
+                groups.finished = true;
+                let alive = std::mem::take(&mut groups.alive);
+                os::kill_all(&alive, &groups.shells)
+            }
+            // Starting a shell may hang in a directory that does not answer.
+            None => os::kill_all(&[], &[]),
         };
-        groups.finished = true;
-        let alive = std::mem::take(&mut groups.alive);
-        let killed = os::kill_all(&alive, &groups.shells);
         if let Some(spills) = &self.spills {
             spills.finish();
         }
         killed
     }
 
-    /// Reaps what commands left behind and has ended, so that none stays a zombie.
+    /// Reaps what commands left behind and has ended, so that none stays a zombie. Not while a shell is
+    /// started, which may hang: whoever watches for signals must not wait for that, and the next command
+    /// that ends catches up.
     #[cfg(unix)]
     fn reap_orphans(&self) {
-        os::reap_orphans(&lock(&self.groups).shells);
+        if let Some(groups) = lock_within(&self.groups, Duration::ZERO) {
+            os::reap_orphans(&groups.shells);
+        }
     }
 
     /// Starts and remembers in one go, so that [`Processes::finish`] misses nothing.
@@ -608,6 +614,23 @@ mod unix_tests {
             }
         });
         drop(starting);
+    }
+
+    #[test]
+    fn what_tidies_up_behind_its_shell_has_the_grace_too() {
+        let tidy = "(trap 'sleep .2; echo tidied; exit' TERM; while :; do sleep .05; done) & wait";
+        let limits = Limits { time: Some(Duration::from_millis(500)), grace: SOON };
+        let ended = run(&Processes::new(), tidy, limits);
+        // Some shells tell of their own end first.
+        assert!(ended.output.head.ends_with("tidied\n"), "{ended:?}");
+        assert_eq!(ended.how, How::TimedOut);
+    }
+
+    #[test]
+    fn a_flood_in_the_background_does_not_hold_its_command_up() {
+        let begin = Instant::now();
+        let ended = run(&Processes::new(), "cat /dev/zero & echo hi", UNLIMITED);
+        assert!(ended.still_held && begin.elapsed() < SOON);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use ureq::http::Uri;
 use ureq::unversioned::transport::time::Duration;
 use ureq::unversioned::transport::{
     ConnectionDetails, Connector, LazyBuffers, NextTimeout, TcpConnector, Transport,
@@ -16,6 +17,7 @@ use ureq::unversioned::transport::{
 };
 
 use super::endpoint::Endpoint;
+use super::lookup::look_up;
 use super::patience::{Patience, Patient};
 use super::plain::Plain;
 use super::progress::Track;
@@ -27,6 +29,8 @@ use super::tls::Tls;
 pub(super) struct Connect {
     pub(super) endpoint: Endpoint,
     pub(super) proxy: Option<Via>,
+    /// Where the connections go: the proxy, or else the endpoint.
+    pub(super) uri: Uri,
     pub(super) tls: Tls,
     pub(super) patience: Patience,
     pub(super) track: Track,
@@ -40,7 +44,9 @@ impl Connect {
             None => (self.endpoint.is_https(), self.endpoint.host(), endpoint.clone()),
         };
         self.track.note(|progress| progress.opened = true);
-        let (stream, address) = attempt.dial()?;
+        let addresses = look_up(&self.uri, attempt.left()?)?;
+        self.track.note(|progress| progress.addresses.clone_from(&addresses));
+        let (stream, address) = attempt.dial(&addresses)?;
         let connected = || self.track.note(|progress| progress.connected = Some(address));
         if self.proxy.is_none() || !self.endpoint.is_https() {
             connected();
@@ -110,13 +116,16 @@ impl Attempt<'_> {
 
     /// Tries one address after the other. Each may use half of the time that is left, and the last
     /// one all of it, so that one that does not answer leaves something for the others.
-    fn dial(&self) -> Result<(Box<dyn Transport>, SocketAddr), ureq::Error> {
+    fn dial(
+        &self,
+        addresses: &[SocketAddr],
+    ) -> Result<(Box<dyn Transport>, SocketAddr), ureq::Error> {
         let mut failures = Vec::new();
         let mut only_silence = true;
-        for (index, address) in self.details.addrs.iter().enumerate() {
+        for (index, address) in addresses.iter().enumerate() {
             let mut limit = self.left()?;
             if let Duration::Exact(left) = limit.after
-                && index + 1 < self.details.addrs.len()
+                && index + 1 < addresses.len()
             {
                 limit.after = Duration::Exact(left / 2);
             }

@@ -18,20 +18,23 @@ pub(super) struct Limits {
     /// The shorter of what is left of the run and the limit of a request.
     pub(super) whole: Option<Duration>,
     whole_is_deadline: bool,
+    request: Option<Duration>,
     pub(super) idle: Option<Duration>,
     pub(super) connect: Duration,
 }
 
 impl Limits {
-    pub(super) fn new(settings: &Settings, deadline: Deadline) -> Limits {
+    /// From now on; `request` is when the request must have ended, and `deadline` when the run.
+    pub(super) fn new(settings: &Settings, request: Deadline, deadline: Deadline) -> Limits {
         let capped = |limit: Option<Duration>| limit.map(|limit| limit.min(LIMIT_MAX));
-        let (left, request) = (deadline.remaining(), settings.request_timeout);
+        let (left, request) = (deadline.remaining(), request.remaining());
         let whole_is_deadline =
             left.is_some_and(|left| request.is_none_or(|request| left <= request));
         let idle = capped(settings.idle_timeout);
         Limits {
             whole: capped(if whole_is_deadline { left } else { request }),
             whole_is_deadline,
+            request: settings.request_timeout,
             idle,
             connect: idle.map_or(CONNECT_TIMEOUT, |idle| idle.min(CONNECT_TIMEOUT)),
         }
@@ -42,7 +45,7 @@ impl Limits {
         match timeout {
             ureq::Timeout::Global if self.whole_is_deadline => Some(ProviderError::Deadline),
             ureq::Timeout::Global => {
-                let after = self.whole?;
+                let after = self.request?;
                 Some(ProviderError::Timeout { limit: "--request-timeout", after })
             }
             // Connecting is limited by whichever is shorter.

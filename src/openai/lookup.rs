@@ -12,46 +12,44 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 use ureq::unversioned::transport::time::Duration as Limit;
 
-use super::progress::Track;
 use crate::time::within;
-
-/// Looks hosts up as the system does, but knows `localhost` by itself: an empty container has no
-/// file that lists it, and some servers listen on one of its two addresses only. Where there is a
-/// proxy, that is looked up, and the endpoint is left to it.
-#[derive(Debug)]
-pub(super) struct Lookup {
-    pub(super) proxy: Option<Uri>,
-    pub(super) track: Track,
-}
 
 /// As many addresses as are tried.
 const ADDRESSES_MAX: usize = 16;
 
-impl Resolver for Lookup {
+/// Finds nothing: the HTTP library asks before it knows whether a connection is there already, and
+/// where none is, [`Connect`](super::connect::Connect) looks the host up.
+#[derive(Debug)]
+pub(super) struct NoLookup;
+
+impl Resolver for NoLookup {
     fn resolve(
         &self,
-        uri: &Uri,
+        _: &Uri,
         _: &Config,
-        timeout: NextTimeout,
+        _: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let uri = self.proxy.as_ref().unwrap_or(uri);
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-        let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-        let port = uri.port_u16().unwrap_or(default);
-        let mut addresses = self.empty();
-        if let Ok(address) = host.parse::<IpAddr>() {
-            addresses.push(SocketAddr::from((address, port)));
-        } else if host == "localhost" {
-            // The old one first: without IPv6 in the kernel the other is an error and not a refusal.
-            addresses.push(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-            addresses.push(SocketAddr::from((Ipv6Addr::LOCALHOST, port)));
-        } else {
-            let found = ask_system(host, port, timeout)?;
-            found.into_iter().take(ADDRESSES_MAX).for_each(|address| addresses.push(address));
-        }
-        self.track.note(|progress| progress.addresses = addresses.to_vec());
-        Ok(addresses)
+        Ok(self.empty())
     }
+}
+
+/// Looks a host up as the system does, but knows `localhost` by itself: an empty container has no
+/// file that lists it, and some servers listen on one of its two addresses only.
+pub(super) fn look_up(uri: &Uri, timeout: NextTimeout) -> Result<Vec<SocketAddr>, ureq::Error> {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    let port = uri.port_u16().unwrap_or(default);
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::from((address, port))]);
+    }
+    if host == "localhost" {
+        // The old one first: without IPv6 in the kernel the other is an error and not a refusal.
+        let local = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+        return Ok(local.map(|address| SocketAddr::from((address, port))).to_vec());
+    }
+    let mut found = ask_system(host, port, timeout)?;
+    found.truncate(ADDRESSES_MAX);
+    Ok(found)
 }
 
 fn ask_system(host: &str, port: u16, timeout: NextTimeout) -> Result<Vec<SocketAddr>, ureq::Error> {

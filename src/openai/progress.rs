@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How far a request came. Where there is a proxy, the addresses are those of the proxy.
+/// How far a request came. Where there is a proxy, the addresses are those of the proxy. A connection
+/// of an earlier request leaves all but the last of it as if nothing had been needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
     /// What the host was found to be.
     pub addresses: Vec<SocketAddr>,
-    /// Whether a connection was asked for; otherwise one of an earlier request served.
+    /// Whether a new connection was asked for; otherwise one of an earlier request served.
     pub opened: bool,
     /// The one that a connection was made to, through the proxy where there is one.
     pub connected: Option<SocketAddr>,

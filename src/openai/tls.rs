@@ -140,8 +140,14 @@ impl Transport for TlsTransport {
         Ok(read > 0)
     }
 
+    /// Nothing may have come behind the response that was read: not in the socket, nor in the buffer
+    /// above it, nor decrypted already. It would be taken for the next one.
     fn is_open(&mut self) -> bool {
-        self.stream.sock.get_mut().is_open()
+        let state = self.stream.conn.process_new_packets();
+        let is_quiet = state
+            .is_ok_and(|state| state.plaintext_bytes_to_read() == 0 && !state.peer_has_closed());
+        let socket = self.stream.sock.get_mut();
+        is_quiet && socket.buffers().input().is_empty() && socket.is_open()
     }
 
     fn is_tls(&self) -> bool {

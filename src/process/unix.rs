@@ -1,8 +1,7 @@
-//! What std can't say on Unix: sessions, groups, and a wait that leaves the process to be reaped.
+//! What std can't say on Unix: sessions, groups, orphans, and what a command inherits.
 //!
-//! Beside `signals`, `standard` and `wait`, the only file here with `unsafe`; each use is one call into
-//! libc.
-#![expect(unsafe_code, reason = "std has no setsid, killpg, waitid, poll and sigaction")]
+//! Each use of `unsafe`, here and in the neighbours that have it, is one call into the system.
+#![expect(unsafe_code, reason = "std has no setsid, killpg and waitid")]
 
 use std::collections::BTreeSet;
 use std::fs;

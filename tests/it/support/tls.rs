@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::server::{Server, drain, read_body, read_head};
 
@@ -66,6 +66,23 @@ fn ca(name: &str) -> CertificateParams {
 
 /// Answers every request with the text "over TLS".
 pub(crate) fn endpoint(identity: Identity) -> Server {
+    serve(identity, |stream| {
+        let head = read_head(stream)?;
+        read_body(stream, &head)?;
+        stream.write_all(response(&json!({"content": "over TLS"})).as_bytes())?;
+        stream.conn.send_close_notify();
+        stream.flush()
+    })
+}
+
+/// What the server has of a connection.
+pub(crate) type Stream = StreamOwned<ServerConnection, TcpStream>;
+
+/// Serves each connection in this way, once TLS is agreed on.
+pub(crate) fn serve(
+    identity: Identity,
+    serve: impl Fn(&mut Stream) -> io::Result<()> + Send + 'static,
+) -> Server {
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -77,16 +94,14 @@ pub(crate) fn endpoint(identity: Identity) -> Server {
         let connection = ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
         let mut stream = StreamOwned::new(connection, stream);
         // Where there was no TLS, an alert has been sent.
-        answer(&mut stream).or_else(|_| drain(stream.sock))
+        serve(&mut stream).or_else(|_| drain(stream.sock))
     })
 }
 
-fn answer(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> io::Result<()> {
-    let head = read_head(stream)?;
-    read_body(stream, &head)?;
-    let message = json!({"role": "assistant", "content": "over TLS"});
-    let body = json!({"choices": [{"finish_reason": "stop", "message": message}]}).to_string();
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;
-    stream.conn.send_close_notify();
-    stream.flush()
+/// A whole response with this message; a call has its own finish reason.
+pub(crate) fn response(message: &Value) -> String {
+    let finish_reason = if message["tool_calls"].is_array() { "tool_calls" } else { "stop" };
+    let body = json!({"choices": [{"finish_reason": finish_reason, "message": message}]});
+    let body = body.to_string();
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
