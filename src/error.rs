@@ -5,16 +5,17 @@ use std::fmt;
 use crate::outcome::Outcome;
 use crate::provider::ProviderError;
 use crate::session::SessionError;
-use crate::text::{counted, one_line};
+use crate::text::counted;
 use crate::verdict::Refusal;
-
-/// Bytes of a command in a message.
-const COMMAND_MAX: usize = 200;
 
 /// Why a run ended without an answer.
 ///
 /// `Display` says what happened, [`advice`](Error::advice) what to do, and
 /// [`outcome`](Error::outcome) is what a script sees. Embedders branch with `match`.
+///
+/// What others said stands in there whole and as it came. Who shows it masks it first, and only then
+/// makes it short and safe to print, as [`message_line`](crate::text::message_line) does: of a key
+/// that is cut in two, neither part would be known.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -108,7 +109,6 @@ impl fmt::Display for Error {
                 write!(f, "the same call of {tool} had the same result {times} times running")
             }
             Error::VerifyFailed { command, attempts, summary } => {
-                let command = one_line(command, COMMAND_MAX);
                 let answers = counted((*attempts).into(), "answer");
                 write!(f, "`{command}` did not pass after {answers}, at last: {summary}")
             }

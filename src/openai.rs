@@ -290,7 +290,10 @@ impl Provider for OpenAi {
     fn complete(&mut self, request: &CompletionRequest<'_>) -> Result<Completion, ProviderError> {
         loop {
             let body = wire::request_body(request, &self.settings.form, &self.settings.mask);
-            let attempt = || self.attempt(&body, request.deadline);
+            let mask = &self.settings.mask;
+            // At once, since each error that is followed by a retry is told of.
+            let attempt =
+                || self.attempt(&body, request.deadline).map_err(|error| error.masked(mask));
             let result = match request.closing {
                 Some(_) => attempt(),
                 None => {
@@ -308,7 +311,7 @@ impl Provider for OpenAi {
                     (request.notify.0)(&Notice::Without { what });
                     self.settings.form = form;
                 }
-                None => return Err(error.masked(&self.settings.mask)),
+                None => return Err(error),
             }
         }
     }

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 
 use crate::file;
 use crate::provider::{Completion, CompletionRequest, Provider, ProviderError};
+use crate::secret::Mask;
 use crate::wire;
 
 /// Serves the completions of a file.
 #[derive(Debug)]
 pub struct Replay {
     path: PathBuf,
+    mask: Mask,
     bytes: Vec<u8>,
     /// Where the next line starts.
     next: usize,
@@ -30,7 +32,12 @@ impl Replay {
     pub fn open(path: &Path) -> io::Result<Replay> {
         let mut bytes = Vec::new();
         file::open(path)?.0.read_to_end(&mut bytes)?;
-        Ok(Replay { path: path.to_owned(), bytes, next: 0, served: 0 })
+        Ok(Replay { path: path.to_owned(), mask: Mask::default(), bytes, next: 0, served: 0 })
+    }
+
+    /// Masks what its errors quote.
+    pub fn with_mask(self, mask: Mask) -> Replay {
+        Replay { mask, ..self }
     }
 
     fn error(&self, detail: &str) -> ProviderError {
@@ -53,7 +60,7 @@ impl Provider for Replay {
         if line.trim_ascii().is_empty() {
             return Err(self.error("the line is blank"));
         }
-        wire::completion(line).map_err(|error| match error {
+        wire::completion(line).map_err(|error| match error.masked(&self.mask) {
             ProviderError::Response { detail, .. } => self.error(&detail),
             other => other,
         })
@@ -130,7 +137,8 @@ mod tests {
     #[test]
     fn a_line_that_reports_a_status_is_that_status() {
         let bytes = b"{\"error\":{\"code\":429}}".to_vec();
-        let mut replay = Replay { path: PathBuf::new(), bytes, next: 0, served: 0 };
+        let mut replay =
+            Replay { path: PathBuf::new(), mask: Mask::default(), bytes, next: 0, served: 0 };
         let error = replay.complete(&REQUEST).expect_err("a refusal");
         assert!(
             matches!(error, ProviderError::Status(StatusError { status: 429, .. })),

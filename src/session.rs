@@ -38,7 +38,6 @@ use crate::gate::Gate;
 use crate::message::Message;
 use crate::outcome::Outcome;
 use crate::secret::Mask;
-use crate::text::one_line;
 
 use conversation::Conversation;
 pub use record::Record;
@@ -325,30 +324,26 @@ impl fmt::Display for SessionError {
             SessionError::Damaged { path, line, offset, detail } => write!(
                 f,
                 "{} line {line} (byte {offset}): {detail}; the file was not changed",
-                shown(path)
+                path.display()
             ),
             SessionError::Locked { path, holder } => {
-                write!(f, "{} is held by another process", shown(path))?;
+                write!(f, "{} is held by another process", path.display())?;
                 holder.map_or(Ok(()), |pid| write!(f, " (pid {pid})"))
             }
-            SessionError::Open { path, source } => write!(f, "{}: {source}", shown(path)),
+            SessionError::Open { path, source } => write!(f, "{}: {source}", path.display()),
             SessionError::Record { detail } => {
                 write!(f, "a record was refused before it was written: {detail}")
             }
-            SessionError::Write { path, detail } => write!(f, "{}: {detail}", shown(path)),
+            SessionError::Write { path, detail } => write!(f, "{}: {detail}", path.display()),
         }
     }
 }
 
 impl std::error::Error for SessionError {}
 
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string(), 1_000)
-}
-
 /// A path as a shell takes it.
 fn quoted(path: &Path) -> String {
-    format!("'{}'", shown(path).replace('\'', "'\\''"))
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

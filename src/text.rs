@@ -81,6 +81,18 @@ pub fn one_line(text: &str, max: usize) -> String {
     line
 }
 
+/// `text` on one line of at most `max` bytes, as [`one_line`] has it, but what is too much is left
+/// out of the middle: a message begins with what it is about, and ends with what to do.
+pub fn message_line(text: &str, max: usize) -> String {
+    let line = one_line(text, usize::MAX);
+    match both_ends(&line, max.saturating_sub(100) / 2) {
+        Some((start, left_out, end)) => {
+            format!("{start} [... {left_out} bytes left out ...] {end}")
+        }
+        None => line,
+    }
+}
+
 /// `text` with its line ends and tabs, safe to print otherwise: what [`one_line`] would show as
 /// `\u{1b}` is shown so, and a carriage return before a line end is dropped.
 pub fn many_lines(text: &str) -> String {
@@ -136,6 +148,16 @@ mod tests {
         assert_eq!(one_line("\x1b[31mred\u{202e}", 80), "\\u{1b}[31mred\\u{202e}");
         assert_eq!(one_line("0123456789", 4), "0123...");
         assert_eq!(one_line("0123", 4), "0123");
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_keeps_its_start_and_its_end() {
+        assert_eq!(message_line(" a\n b", 300), "a b");
+        let fits = "x".repeat(300);
+        assert_eq!(message_line(&fits, 300), fits);
+        let line = message_line(&format!("what:\n{}\nto do", "\u{1f642}".repeat(99)), 300);
+        assert!(line.starts_with("what: \u{1f642}") && line.ends_with("\u{1f642} to do"), "{line}");
+        assert!(line.contains("\u{1f642} [... ") && line.len() <= 300, "{line}");
     }
 
     #[test]

@@ -13,7 +13,6 @@ use serde::de::IgnoredAny;
 use crate::message::{AssistantMessage, ToolCall};
 use crate::outcome::Outcome;
 use crate::provider::{Completion, FinishReason, ToolDefinition};
-use crate::text::one_line;
 
 /// Oddities of an endpoint that the user has decided to live with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -296,10 +295,9 @@ fn is_plain(word: &str) -> bool {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let short = |text: &str| one_line(text, 200);
         match self {
             Refusal::Truncated(Truncation::FinishReason(word)) => {
-                write!(f, "the model was cut off (finish reason {})", short(word))
+                write!(f, "the model was cut off (finish reason {word})")
             }
             Refusal::Truncated(Truncation::TokenLimit { completion_tokens, max_tokens }) => write!(
                 f,
@@ -307,14 +305,14 @@ impl fmt::Display for Refusal {
                  so the model was cut off"
             ),
             Refusal::Truncated(Truncation::CutArguments { tool }) => {
-                write!(f, "the arguments of a call of {} end in the middle", short(tool))
+                write!(f, "the arguments of a call of {tool} end in the middle")
             }
             Refusal::Filtered { finish_reason, words } => {
                 f.write_str("the request was refused")?;
                 if let Some(word) = finish_reason {
-                    write!(f, " (finish reason {})", short(word))?;
+                    write!(f, " (finish reason {word})")?;
                 }
-                words.as_ref().map_or(Ok(()), |words| write!(f, ": {}", short(words)))
+                words.as_ref().map_or(Ok(()), |words| write!(f, ": {words}"))
             }
             Refusal::Empty { calls_announced: true } => {
                 f.write_str("the endpoint announced tool calls and sent none")
@@ -323,21 +321,18 @@ impl fmt::Display for Refusal {
                 f.write_str("the model was done without an answer text")
             }
             Refusal::Protocol(Violation::UnknownFinishReason(word)) => {
-                write!(f, "unknown finish reason \"{}\"", short(word))
+                write!(f, "unknown finish reason \"{word}\"")
             }
             Refusal::Protocol(Violation::CallWithoutName) => {
                 f.write_str("a tool call without a name; nothing of the message was executed")
             }
-            Refusal::Protocol(Violation::CallWithoutId { tool }) => write!(
-                f,
-                "a call of {} without an id; nothing of the message was executed",
-                short(tool)
-            ),
+            Refusal::Protocol(Violation::CallWithoutId { tool }) => {
+                write!(f, "a call of {tool} without an id; nothing of the message was executed")
+            }
             Refusal::Protocol(Violation::CallAsText { tool }) => write!(
                 f,
-                "the text of the answer is a call of {}: the endpoint's tool-call parser seems to \
-                 be off",
-                short(tool)
+                "the text of the answer is a call of {tool}: the endpoint's tool-call parser seems \
+                 to be off"
             ),
         }
     }

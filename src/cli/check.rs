@@ -252,8 +252,8 @@ impl Check<'_, '_> {
 
     fn report(&mut self, name: &'static str, outcome: Outcome, found: &str) -> Result<(), Failure> {
         self.found.push(name);
-        let found = self.reporter.mask.text(found).into_owned();
-        let line = format!("{name}: {outcome}: {}\n", one_line(&found, 1_000));
+        let found = self.reporter.line(found);
+        let line = format!("{name}: {outcome}: {found}\n");
         let probed = Probed { name, outcome, found };
         self.reporter.event("check", probed.add_to(Object::new()));
         self.reporter.publisher.ledger().probed(probed);

@@ -156,7 +156,6 @@ fn prompt(
     file: Option<Named>,
 ) -> Result<PromptSource, UsageError> {
     if let (Some(word), Some(file)) = (words.first(), &file) {
-        let word = crate::text::one_line(word, 40);
         return Err(UsageError::new(
             &file.origin,
             format_args!("there is a prompt in the arguments too (\"{word}\"); give one of them"),

@@ -15,7 +15,7 @@ use super::flags::{FLAGS, Flag, Given, Takes};
 use super::options::{Options, Origin, SessionTask, UsageError};
 use crate::openai::{Endpoint, Header};
 use crate::secret::Secret;
-use crate::text::{Lossy, one_line};
+use crate::text::Lossy;
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -120,7 +120,7 @@ impl Parser<'_> {
         let text = word.to_str().ok_or_else(|| {
             UsageError::new(
                 format_args!("PROMPT word {}", self.draft.words.len() + 1),
-                format_args!("\"{}\" is not UTF-8", shown(word.as_encoded_bytes())),
+                format_args!("\"{}\" is not UTF-8", word.display()),
             )
         })?;
         self.draft.words.push(text.to_owned());
@@ -132,7 +132,7 @@ impl Parser<'_> {
         let equals = bytes.iter().position(|byte| *byte == b'=');
         let name = &bytes[..equals.unwrap_or(bytes.len())];
         let flag = FLAGS.iter().find(|flag| flag.long.as_bytes() == &name[2..]);
-        let flag = flag.ok_or_else(|| unknown(shown(name)))?;
+        let flag = flag.ok_or_else(|| unknown(Lossy::new(name).text.into_owned()))?;
         let attached = equals.map(|equals| skip(word, equals + 1));
         self.set(flag, format!("--{}", flag.long), attached)
     }
@@ -238,7 +238,7 @@ fn switch(text: &OsStr) -> Result<bool, String> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),
         "0" | "false" | "no" | "off" => Ok(false),
-        _ => Err(format!("\"{}\" is neither 1 nor 0", one_line(&text, 40))),
+        _ => Err(format!("\"{text}\" is neither 1 nor 0")),
     }
 }
 
@@ -265,10 +265,6 @@ fn unknown(name: String) -> UsageError {
         name,
         format_args!("unknown flag; {advice}, and a prompt that starts with \"-\" goes behind --"),
     )
-}
-
-fn shown(bytes: &[u8]) -> String {
-    one_line(&Lossy::new(bytes).text, 40)
 }
 
 /// The flag that is meant by a misspelt one, if it is near enough to be a guess worth making.

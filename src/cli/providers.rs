@@ -27,7 +27,8 @@ pub(super) fn provider(
         Completions::Replay(Named { origin, path }) => {
             let path = inputs.start().resolve(path);
             let replay = Replay::open(&path);
-            Ok(Box::new(replay.map_err(|error| inputs::unusable(origin, &path, error))?))
+            let replay = replay.map_err(|error| inputs::unusable(origin, &path, error))?;
+            Ok(Box::new(replay.with_mask(reporter.mask.clone())))
         }
         Completions::Endpoint(endpoint) => {
             Ok(Box::new(openai(options, endpoint, inputs, key, reporter)?))

@@ -25,7 +25,7 @@ use crate::outcome::Outcome;
 use crate::provider::{FinishReason, Notice, Usage};
 use crate::secret::Mask;
 use crate::session::Repair;
-use crate::text::one_line;
+use crate::text::{message_line, one_line};
 
 /// Bytes of a line; a message with a piece of an endpoint's body in it fits.
 const LINE_MAX: usize = 2_000;
@@ -248,8 +248,7 @@ impl<'a> Reporter<'a> {
 
     fn masked(&self, failure: Failure) -> Failure {
         let Failure { outcome, what, advice } = failure;
-        let what = self.mask.text(&what).into_owned();
-        Failure { outcome, what, advice: advice.map(|text| self.mask.text(&text).into_owned()) }
+        Failure { outcome, what: self.line(&what), advice: advice.map(|text| self.line(&text)) }
     }
 
     /// Reports that the answer is out; silent when nothing was run.
@@ -317,11 +316,15 @@ impl<'a> Reporter<'a> {
         one_line(&self.mask.text(text), EXCERPT_MAX)
     }
 
+    /// A message on a line of its own. Secrets go first here too.
+    pub(super) fn line(&self, text: &str) -> String {
+        message_line(&self.mask.text(text), LINE_MAX)
+    }
+
     /// Prints a line where as much as `least` is to be said.
     fn say(&mut self, least: Verbosity, text: &str) {
         if self.verbosity >= least {
-            let line = one_line(&self.mask.text(text), LINE_MAX);
-            self.print(&format!("uncut: {line}"));
+            self.print(&format!("uncut: {}", self.line(text)));
         }
     }
 

@@ -1,7 +1,8 @@
 //! What a value of a flag may look like.
 //!
 //! A function here reads one value and says what is wrong with it, without naming the flag: the same
-//! value may have come from a variable.
+//! value may have come from a variable. The value stands in it whole, because what is secret of it is
+//! only known to whoever shows it.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
@@ -11,7 +12,6 @@ use super::duration;
 use super::flags::Given;
 use super::options::{Format, Named};
 use crate::provider::FinishReason;
-use crate::text::one_line;
 
 pub(super) fn store<T, V: Into<T>>(slot: &mut T, value: Result<V, String>) -> Result<(), String> {
     *slot = value?.into();
@@ -45,15 +45,14 @@ pub(super) fn path(given: Given<'_>) -> Result<Named, String> {
 
 fn number(given: Given<'_>) -> Result<u64, String> {
     let text = word(given)?;
-    let shown = one_line(&text, 40);
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if text.strip_prefix('-').is_some_and(is_number) {
-        return Err(format!("\"{shown}\" is negative; give a whole number"));
+        return Err(format!("\"{text}\" is negative; give a whole number"));
     }
     if !is_number(&text) {
-        return Err(format!("\"{shown}\" is not a whole number"));
+        return Err(format!("\"{text}\" is not a whole number"));
     }
-    text.parse().map_err(|_| format!("\"{shown}\" is too large"))
+    text.parse().map_err(|_| format!("\"{text}\" is too large"))
 }
 
 pub(super) fn limit(given: Given<'_>) -> Result<Option<NonZeroU64>, String> {
@@ -73,7 +72,7 @@ pub(super) fn retries(given: Given<'_>) -> Result<u32, String> {
 
 pub(super) fn time(given: Given<'_>) -> Result<Option<Duration>, String> {
     let text = word(given)?;
-    duration::parse(&text).map_err(|problem| format!("\"{}\" {problem}", one_line(&text, 40)))
+    duration::parse(&text).map_err(|problem| format!("\"{text}\" {problem}"))
 }
 
 pub(super) fn format(given: Given<'_>) -> Result<Format, String> {
@@ -81,7 +80,7 @@ pub(super) fn format(given: Given<'_>) -> Result<Format, String> {
         "text" => Ok(Format::Text),
         "json" => Ok(Format::Json),
         "jsonl" => Ok(Format::Jsonl),
-        other => Err(format!("\"{}\" is unknown; give text, json or jsonl", one_line(other, 40))),
+        other => Err(format!("\"{other}\" is unknown; give text, json or jsonl")),
     }
 }
 
@@ -95,8 +94,7 @@ pub(super) fn accept(draft: &mut Draft, given: Given<'_>) -> Result<(), String> 
             draft.settings.accept.finish_reasons.push(unknown_finish_reason(word)?);
         } else {
             return Err(format!(
-                "\"{}\" is unknown; give missing-ids, finish-reason:WORD or no-reasoning-echo",
-                one_line(quirk, 40)
+                "\"{quirk}\" is unknown; give missing-ids, finish-reason:WORD or no-reasoning-echo"
             ));
         }
     }
@@ -105,17 +103,16 @@ pub(super) fn accept(draft: &mut Draft, given: Given<'_>) -> Result<(), String> 
 
 /// Only a word without a meaning can be given one.
 fn unknown_finish_reason(word: &str) -> Result<String, String> {
-    let shown = one_line(word, 40);
     match FinishReason::parse(Some(word)) {
         FinishReason::Other(word) => Ok(word),
         FinishReason::Truncated(_) => Err(format!(
-            "finish-reason:{shown} can't be accepted: \"{shown}\" says that the model was cut off"
+            "finish-reason:{word} can't be accepted: \"{word}\" says that the model was cut off"
         )),
         FinishReason::Filtered(_) => Err(format!(
-            "finish-reason:{shown} can't be accepted: \"{shown}\" says that the answer was refused"
+            "finish-reason:{word} can't be accepted: \"{word}\" says that the answer was refused"
         )),
         FinishReason::Stop | FinishReason::ToolCalls => {
-            Err(format!("finish-reason:{shown} needs no acceptance; leave it out"))
+            Err(format!("finish-reason:{word} needs no acceptance; leave it out"))
         }
         FinishReason::Missing => Err("finish-reason: needs a word".to_owned()),
     }

@@ -8,6 +8,8 @@ use crate::secret::Mask;
 use crate::text::{Lossy, counted, one_line};
 
 /// Why there is no completion.
+///
+/// `Display` cuts what others said, so a provider with a key masks an error before it hands it out.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProviderError {

@@ -8,7 +8,6 @@
 use std::collections::HashSet;
 
 use crate::message::{Message, ToolCall};
-use crate::text::one_line;
 
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
@@ -81,7 +80,7 @@ fn check_ids(calls: &[ToolCall]) -> Result<(), String> {
 }
 
 fn quote(id: &str) -> String {
-    format!("\"{}\"", one_line(id, 80))
+    format!("\"{id}\"")
 }
 
 #[cfg(test)]

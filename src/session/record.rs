@@ -14,7 +14,6 @@ use crate::json::{Members, Nested};
 use crate::message::Message;
 use crate::outcome::Outcome;
 use crate::provider::Usage;
-use crate::text::one_line;
 use crate::time::rfc3339;
 
 /// What is logged of one message: the message, and what is worth knowing about it.
@@ -51,9 +50,6 @@ const VERSION: u32 = 1;
 /// The longest line, newline included. A response is limited to a quarter of it, and escaping at
 /// most doubles that.
 const LINE_MAX: usize = 256 << 20;
-
-/// Bytes of a detail that a message shows.
-const DETAIL: usize = 300;
 
 /// What a line says that the conversation depends on.
 #[derive(Debug, PartialEq)]
@@ -141,7 +137,7 @@ pub(super) fn read_members(line: &[u8]) -> Result<(Entry, Members<'_>), String> 
     if text.trim_ascii().is_empty() {
         return Err("a blank line".to_owned());
     }
-    read_text(text).map_err(|detail| one_line(&detail, DETAIL))
+    read_text(text)
 }
 
 fn read_text(text: &str) -> Result<(Entry, Members<'_>), String> {
@@ -150,7 +146,6 @@ fn read_text(text: &str) -> Result<(Entry, Members<'_>), String> {
     match members.take("v").map(|version| version.get()) {
         Some("1") => {}
         Some(other) => {
-            let other = one_line(other, 40);
             return Err(format!("unknown version {other}; only {VERSION} can be read"));
         }
         None => return Err("no version: \"v\" is missing".to_owned()),

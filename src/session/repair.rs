@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::{ReadError, SessionError, record, shown, storage};
+use super::{ReadError, SessionError, record, storage};
 
 /// How many copies may lie beside a log; whoever has so many has another problem.
 const COPIES_MAX: u32 = 9_999;
@@ -40,8 +40,8 @@ impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Repair { path, copy, line, offset, detail, lines, bytes, readable } = self;
         let noun = if *lines == 1 { "line" } else { "lines" };
-        write!(f, "{} line {line} (byte {offset}): {detail}; ", shown(path))?;
-        write!(f, "from there on {lines} {noun}, {bytes} bytes, were moved to {}", shown(copy))?;
+        write!(f, "{} line {line} (byte {offset}): {detail}; ", path.display())?;
+        write!(f, "from there on {lines} {noun}, {bytes} bytes, were moved to {}", copy.display())?;
         match readable {
             0 => Ok(()),
             1 => f.write_str("; 1 line behind the damage could be read and is lost with it"),
@@ -71,7 +71,7 @@ pub(super) fn cut(
         failed(format!("the damage could not be saved beside it: {error}; it was not changed"))
     })?;
     truncate(file, offset, len).map_err(|error| {
-        let copy = shown(&copy);
+        let copy = copy.display();
         failed(format!("cutting it to {offset} bytes failed: {error}; the damage is in {copy} too"))
     })?;
     Ok(Repair { path: path.to_owned(), copy, line, offset, detail, lines, bytes, readable })

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::{SessionError, shown};
+use super::SessionError;
 
 /// How often, and how far apart, a held lock is looked at again: a quarter of a second in all.
 const LOCK_LOOKS: u32 = 10;
@@ -182,7 +182,7 @@ fn open_with(
         // A file system without locks is no reason to do without a log.
         Err(TryLockError::Error(error)) if is_unsupported(&error) => warnings.push(format!(
             "{} can't be locked here ({error}); let no other run use it",
-            shown(path)
+            path.display()
         )),
         Err(TryLockError::Error(error)) => return Err(fail(error)),
     }
@@ -198,7 +198,7 @@ fn open_with(
 fn exposed(path: &Path, metadata: &fs::Metadata) -> Option<String> {
     let mode = std::os::unix::fs::MetadataExt::mode(metadata) & 0o777;
     (mode & 0o077 != 0).then(|| {
-        format!("{} is open to others (mode {mode:04o}); chmod 600 keeps it yours", shown(path))
+        format!("{} is open to others (mode {mode:04o}); chmod 600 keeps it yours", path.display())
     })
 }
 

@@ -209,6 +209,58 @@ fn no_message_shows_a_key_wherever_it_was_put() {
     }
 }
 
+/// A key that is longer than what was ever shown of a value.
+#[test]
+fn no_message_shows_a_piece_of_a_key_that_does_not_fit_in() {
+    let dir = dir();
+    let key = format!("sk-TESTKEY-{}", "x".repeat(2_500));
+    let given = |flag: &str| vec![flag.to_owned(), key.clone(), "-mx".to_owned(), "hi".to_owned()];
+    let mut lines: Vec<Vec<String>> = [
+        "--output",
+        "--verify-attempts",
+        "--max-steps",
+        "--max-retries",
+        "--max-tokens",
+        "--timeout",
+        "--accept",
+        "--extra-body",
+        "--base-url",
+        "-C",
+        "-f",
+        "--system-prompt-file",
+        "--agents-md",
+        "--ca-file",
+        "--replay",
+        "--session",
+        "-o",
+    ]
+    .map(given)
+    .into();
+    lines.push(vec!["--accept".to_owned(), format!("finish-reason:{key}length")]);
+    lines.push(vec!["-f".to_owned(), "p".to_owned(), format!("say {key}"), "-mx".to_owned()]);
+    lines.push(vec![format!("--{key}")]);
+    for line in &lines {
+        let line: Vec<&str> = line.iter().map(String::as_str).collect();
+        let ended = Run::new(&dir, &line).env("UNCUT_API_KEY", &key).end();
+        for text in [&ended.stdout, &ended.stderr] {
+            assert!(!text.contains("TESTKEY"), "{line:.20?}: {text}");
+        }
+    }
+    let run = Run::new(&dir, &["-mx", "hi"]).env("UNCUT_API_KEY", &key);
+    check_usage(run.env("UNCUT_NO_AGENTS_MD", &key), "UNCUT_NO_AGENTS_MD: \"[api key]\" is ");
+}
+
+#[test]
+fn what_is_wrong_and_what_to_do_stand_around_a_value_that_is_too_long_to_show() {
+    let dir = dir();
+    let long = "x".repeat(100_000);
+    let ended = Run::new(&dir, &["hi", "-mx", "--output", &long]).end();
+    let line = ended.stderr.lines().next().unwrap();
+    assert!(line.starts_with("uncut: usage: --output: \"xxx"), "{line}");
+    assert!(line.ends_with("xxx\" is unknown; give text, json or jsonl"), "{line}");
+    assert!(line.contains(" bytes left out") && line.len() < 2_100, "{line}");
+}
+
 #[test]
 fn the_answer_and_a_newline_go_to_stdout_in_each_run_of_a_process() {
     let dir = dir().with("r.jsonl", answer("done"));

@@ -451,6 +451,76 @@ fn nothing_that_machines_are_told_shows_the_key() {
     }
 }
 
+/// The key is longer than whatever is cut, so that a piece of it would be left where text is cut
+/// before it is masked.
+#[test]
+fn nothing_shows_a_piece_of_a_key_that_does_not_fit_in() {
+    let key = &*format!("sk-TESTKEY-{}", "x".repeat(9_000));
+    let call = |name: &str, arguments: &Value| {
+        let function = json!({"name": name, "arguments": arguments.to_string()});
+        let message = json!({"tool_calls": [{"id": key, "function": function}]});
+        Reply::choice(json!({"finish_reason": "tool_calls", "message": message}))
+    };
+    let record = |message: Value| format!("{}\n", json!({"v": 1, "message": message}));
+    let result = json!({"role": "tool", "tool_call_id": key, "content": ""});
+    for (flags, replies, log) in [
+        (
+            &["--verify-attempts", "1", "--verify", &format!("true {key}; false")][..],
+            vec![
+                call(key, &json!({})),
+                call("shell", &json!({"command": format!("true {key}"), "timeout": key})),
+                call("read_file", &json!({"path": key, "limit": key})),
+                Reply::answer(key),
+            ],
+            String::new(),
+        ),
+        (&[], vec![says(key, "hi")], String::new()),
+        (&[], vec![Reply::choice(json!({"message": {"refusal": key}}))], String::new()),
+        (&[], vec![Reply::status(503, key), Reply::status(400, key)], String::new()),
+        (&[], vec![], format!("{{\"v\":\"{key}\",\"message\":{{}}}}\n")),
+        (&[], vec![], record(json!({"role": key}))),
+        (&[], vec![], record(result)),
+        (&["--repair-session"], vec![Reply::answer(key)], record(json!({"role": key}))),
+        (&["--replay", "replay"], vec![], String::new()),
+    ] {
+        let dir = Dir::new("piece");
+        dir.write("replay", json!({"error": {"code": 400, "message": key}}).to_string());
+        let replays = flags.contains(&"--replay");
+        let endpoint = Endpoint::start(replies).expect_key(key);
+        let uncut = if replays { Uncut::new(&dir) } else { on(&dir, &endpoint) };
+        if !log.is_empty() {
+            dir.write("s.jsonl", &log);
+        }
+        let uncut = uncut.env("UNCUT_API_KEY", key).args(flags);
+        let flags = ["--output", "jsonl", "-v", "--session", "s.jsonl", "go"];
+        let ran = uncut.args(flags).run();
+        let session = dir.read("s.jsonl");
+        let session = session.strip_prefix(&log).unwrap_or(&session);
+        for text in [&ran.stdout, &ran.stderr, session] {
+            assert!(!text.contains("TESTKEY"), "{text}");
+        }
+        assert!(ran.stderr.contains("[api key]"), "{ran:?}");
+    }
+}
+
+/// What a command prints is cut in the middle, and the whole is in a file.
+#[test]
+fn no_piece_of_a_key_is_left_of_what_a_verification_printed() {
+    let (key, dir) = ("sk-TESTKEY-9", Dir::new("verify-piece"));
+    let endpoint = Endpoint::start(vec![Reply::answer("a"), Reply::answer("b")]).expect_key(key);
+    // The keys stand so close that the cut falls into one.
+    let verify = "i=0; while [ $i -lt 4000 ]; do printf 'xsk-TESTKEY-9'; i=$((i+1)); done; false";
+    let uncut = on(&dir, &endpoint).env("UNCUT_API_KEY", key);
+    let flags = ["--output", "jsonl", "--session", "s.jsonl", "--verify-attempts", "2"];
+    let ran = uncut.args(flags).args(["--verify", verify, "go"]).run();
+    assert_eq!(ran.code, Some(40), "{ran:?}");
+    for text in [&ran.stdout, &ran.stderr, &dir.read("s.jsonl")] {
+        for piece in ["sk-T", "KEY-9"] {
+            assert!(!text.contains(piece), "{text}");
+        }
+    }
+}
+
 #[test]
 fn a_reader_that_leaves_early_is_told_of_at_the_end_and_the_work_is_done() {
     let dir = Dir::new("left");
