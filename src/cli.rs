@@ -66,7 +66,7 @@ pub fn run(invocation: Invocation<'_>) -> Outcome {
     let Invocation { args, env, directory, stdin, stdin_is_terminal, stdout, stderr, owns_process } =
         invocation;
     let mut reporter = Reporter::new(stdout, stderr);
-    reporter.mask = Mask::new(parse::keys(&args, &env));
+    reporter.publisher.set_mask(Mask::new(parse::keys(&args, &env)));
     let mut inputs = Inputs { env: &env, directory, stdin, stdin_is_terminal, owns_process };
     let ended = match parse::parse(&args, &env) {
         Ok(Request::Help) => Ok(Some(help::text())),

@@ -69,7 +69,7 @@ pub(super) fn begin<'a>(
         Ok(file) => (file, None),
         Err(problem) => (None, Some(problem)),
     };
-    reporter.publisher = Arc::new(Publisher::new(common.format, file));
+    reporter.publisher = Arc::new(Publisher::new(common.format, file, reporter.mask()));
     problem.map_or(Ok(()), Err)?;
     // Before anything is paid for.
     reporter.find_stdout()?;
@@ -79,7 +79,9 @@ pub(super) fn begin<'a>(
         watch::start(Arc::clone(&processes), publisher, common)?;
     }
     let (key, origin) = inputs::key(&common.key, inputs.start())?.unzip();
-    reporter.mask.extend(key.clone());
+    let mut mask = reporter.mask();
+    mask.extend(key.clone());
+    reporter.publisher.set_mask(mask);
     Ok(Begun { processes, key, origin })
 }
 
@@ -136,18 +138,19 @@ pub(super) fn run(
         options.settings.command_timeout,
         Arc::clone(&processes),
     );
-    let system_prompt = system_prompt(options, start, &directory, shell.is_some(), &reporter.mask)?;
+    let system_prompt =
+        system_prompt(options, start, &directory, shell.is_some(), &reporter.mask())?;
     for file in &system_prompt.files {
         reporter.instructions(file);
     }
     let mut provider = provider(options, inputs, key, reporter)?;
-    let verifier = verifier(options, shell.as_ref(), &reporter.mask)?;
+    let verifier = verifier(options, shell.as_ref(), &reporter.mask())?;
     let mut verify = verifier
         .as_ref()
         .map(|(command, shell)| (*command, move |deadline| verified(command, shell, deadline)));
-    let toolbox = Toolbox::new(&directory, shell, &reporter.mask);
+    let toolbox = Toolbox::new(&directory, shell, &reporter.mask());
     let mut session = session(options, start, reporter)?
-        .with_mask(reporter.mask.clone())
+        .with_mask(reporter.mask())
         .with_gate(Arc::clone(&reporter.publisher.gate));
     let mut toolbox = match options.agents_md {
         AgentsMd::Discover => {

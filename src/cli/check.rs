@@ -69,9 +69,9 @@ pub(super) fn run(
     let directory = inputs::directory(inputs.start(), &options.directory)?;
     let env = inputs.env.iter().cloned();
     let shell = Shell::new(&directory, env, options.settings.command_timeout, processes);
-    let mask = &reporter.mask;
+    let mask = &reporter.mask();
     let prompt = system_prompt(&options, inputs.start(), &directory, shell.is_some(), mask)?;
-    let tools = Toolbox::new(&directory, shell, &reporter.mask);
+    let tools = Toolbox::new(&directory, shell, mask);
     let openai = openai(&options, endpoint, inputs, key, reporter)?;
     let credentials = credentials(&options, origin);
     let mut check = Check { options: &options, openai, credentials, found: Vec::new(), reporter };
@@ -225,7 +225,7 @@ impl Check<'_, '_> {
 
     /// Text of others, short and without secrets.
     fn shown(&self, text: &str) -> String {
-        one_line(&self.reporter.mask.text(text), SHOWN_MAX)
+        one_line(&self.reporter.mask().text(text), SHOWN_MAX)
     }
 
     fn ok(&mut self, name: &'static str, found: &str) -> Result<(), Failure> {

@@ -23,22 +23,21 @@ pub(super) fn object(event: &Event<'_>, took: Duration, mask: &Mask) -> (&'stati
     match event {
         Event::StepStarted { step } => ("step", object.with("step", step)),
         Event::Completed { step, finish_reason, usage } => {
-            let reason = finish_reason.word().map(|word| mask.text(word));
+            let reason = finish_reason.word();
             let tokens = Tokens::from(*usage).object();
             let object = object.with("step", step).with("finish_reason", reason);
             ("completion", object.with_object("tokens", Some(tokens)))
         }
         Event::ToolStarted { step, call } => {
-            let object = named(object.with("step", step), call, mask);
+            let object = named(object.with("step", step), call);
             ("tool_call", long(object, "arguments", &call.arguments, mask))
         }
         Event::ToolEnded { step, call, output } => {
-            let object = named(object.with("step", step), call, mask);
+            let object = named(object.with("step", step), call);
             ("tool_result", printed(object, output, took, mask))
         }
         Event::SummingUp => ("summing_up", object),
         Event::SummedUp { summary, usage } => {
-            let summary = summary.map(|summary| mask.text(summary));
             let tokens = Tokens::from(*usage).object();
             ("summary", object.with("summary", summary).with_object("tokens", Some(tokens)))
         }
@@ -51,34 +50,34 @@ pub(super) fn object(event: &Event<'_>, took: Duration, mask: &Mask) -> (&'stati
             ("verified", printed(object, &verified.output, took, mask))
         }
         Event::Instructions(file) => ("instructions", instructions(file)),
-        Event::Notice(notice) => self::notice(notice, object, mask),
-        Event::Warning(text) => ("warning", object.with("warning", mask.text(text))),
+        Event::Notice(notice) => self::notice(notice, object),
+        Event::Warning(text) => ("warning", object.with("warning", text)),
     }
 }
 
-fn notice(notice: &Notice<'_>, object: Object, mask: &Mask) -> (&'static str, Object) {
+fn notice(notice: &Notice<'_>, object: Object) -> (&'static str, Object) {
     match notice {
         Notice::Retry { retry, max_retries, pause, error } => {
             let object = object.with("retry", retry).with("max_retries", max_retries);
             let object = object.with("pause_ms", milliseconds(*pause));
-            ("retry", object.with("error", mask.text(&error.to_string())))
+            ("retry", object.with("error", error.to_string()))
         }
         Notice::Loading { pause } => ("loading", object.with("pause_ms", milliseconds(*pause))),
         Notice::Without { what } => ("fallback", object.with("from_now_on", what)),
     }
 }
 
-fn named(object: Object, call: &ToolCall, mask: &Mask) -> Object {
-    object.with("id", mask.text(&call.id)).with("name", mask.text(&call.name))
+fn named(object: Object, call: &ToolCall) -> Object {
+    object.with("id", &call.id).with("name", &call.name)
 }
 
 fn printed(object: Object, output: &Output, took: Duration, mask: &Mask) -> Object {
-    let object = object.with("summary", mask.text(&output.summary));
+    let object = object.with("summary", &output.summary);
     let object = object.with("duration_ms", milliseconds(took));
     long(object, "output", &output.text, mask)
 }
 
-/// Adds a text that may be cut, and its true length.
+/// Adds a text that may be cut, and so is masked before, and its true length.
 fn long(object: Object, name: &str, text: &str, mask: &Mask) -> Object {
     let masked = mask.text(text);
     let object = match both_ends(&masked, END_MAX) {

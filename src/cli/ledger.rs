@@ -10,10 +10,9 @@ use crate::agent::Event;
 use crate::instructions::Loaded;
 use crate::outcome::Outcome;
 use crate::provider::{Notice, Usage};
-use crate::secret::Mask;
 use crate::session::Repair;
 
-/// The facts of a run. What comes from others is masked before it gets here.
+/// The facts of a run, as they are: what of them is secret is masked when they become a line.
 pub(super) struct Ledger {
     pub(super) model: Option<String>,
     pub(super) session: Option<String>,
@@ -127,13 +126,13 @@ impl Ledger {
     }
 
     /// Takes in what happens.
-    pub(super) fn observe(&mut self, event: &Event<'_>, mask: &Mask) {
+    pub(super) fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::StepStarted { step } => self.steps = *step,
             Event::Completed { usage, .. } => self.tokens.add(*usage),
             Event::SummedUp { summary, usage } => {
                 self.tokens.add(*usage);
-                self.summary = summary.map(|summary| mask.text(summary).into_owned());
+                self.summary = summary.map(str::to_owned);
             }
             Event::ToolEnded { .. } => self.tool_calls = self.tool_calls.saturating_add(1),
             Event::VerifyEnded { attempt, attempts, verified } => {

@@ -1,11 +1,14 @@
 //! JSON objects for machines: one on a line, nothing but ASCII.
 //!
 //! Line readers disagree about U+2028 and the like, and not every pipeline is UTF-8: so whatever is
-//! not ASCII goes out as `\u` escapes.
+//! not ASCII goes out as `\u` escapes. No secret gets out: it is masked when the object becomes a line.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Serialize;
+
+use crate::secret::Mask;
 
 /// An object, member by member, in this order.
 pub(super) struct Object(String);
@@ -66,12 +69,35 @@ impl Object {
         self.0
     }
 
-    /// The whole object as a line.
-    pub(super) fn into_line(self) -> String {
-        let mut line = ascii(&self.finish());
+    /// The whole object as a line, with the secrets masked in all of its strings.
+    pub(super) fn into_line(self, mask: &Mask) -> String {
+        let mut line = ascii(&masked(&self.finish(), mask));
         line.push('\n');
         line
     }
+}
+
+/// The same JSON, masked. Each string is for itself, so that a number stays one that is spelled like a
+/// secret, and a secret is known however it is escaped.
+fn masked(json: &str, mask: &Mask) -> String {
+    let mut masked = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(start) = rest.find('"') {
+        let mut strings = serde_json::Deserializer::from_str(&rest[start..]).into_iter::<String>();
+        // There always is one: a quote outside of a string begins the next.
+        let Some(Ok(text)) = strings.next() else { break };
+        let end = start + strings.byte_offset();
+        match mask.text(&text) {
+            Cow::Borrowed(_) => masked.push_str(&rest[..end]),
+            Cow::Owned(text) => {
+                masked.push_str(&rest[..start]);
+                masked.push_str(&serde_json::to_string(&text).unwrap_or_default());
+            }
+        }
+        rest = &rest[end..];
+    }
+    masked.push_str(rest);
+    masked
 }
 
 /// The same JSON in ASCII. What is not ASCII stands in strings, where an escape means the same.
@@ -93,6 +119,7 @@ fn ascii(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Secret;
 
     #[test]
     fn an_object_is_one_line_of_ascii_and_means_the_same() {
@@ -107,7 +134,7 @@ mod tests {
             .with_objects("all", vec![Object::new(), Object::new().with("x", true)])
             .followed_by(Object::new())
             .followed_by(Object::new().with("last", "1"));
-        let line = object.into_line();
+        let line = object.into_line(&Mask::default());
         assert!(line.is_ascii() && line.ends_with("}\n"), "{line}");
         assert_eq!(line.matches(|c: char| c.is_ascii_control()).count(), 1, "{line}");
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -120,6 +147,28 @@ mod tests {
             "absent": null,
             "all": [{}, {"x": true}],
             "last": "1",
+        });
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn a_secret_is_masked_in_every_string_and_nowhere_else() {
+        let secrets = ["a\"secret\\", "12345678"].map(|key| Secret::parse(key).unwrap().unwrap());
+        let inner = serde_json::json!({"command": "a\"secret\\"}).to_string();
+        let object = Object::new()
+            .with("text", "\u{e9}\n a\"secret\\, 12345678")
+            .with("quoted", &inner)
+            .with("number", 12_345_678)
+            .with("list", ["a\"secret\\", "\\", ""])
+            .with_objects("all", vec![Object::new().with("x", "a\"secret\\")]);
+        let line = object.into_line(&Mask::new(secrets));
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let expected = serde_json::json!({
+            "text": "\u{e9}\n [api key], [api key]",
+            "quoted": "{\"command\":\"[api key]\"}",
+            "number": 12_345_678,
+            "list": ["[api key]", "\\", ""],
+            "all": [{"x": "[api key]"}],
         });
         assert_eq!(value, expected);
     }

@@ -28,7 +28,7 @@ pub(super) fn provider(
             let path = inputs.start().resolve(path);
             let replay = Replay::open(&path);
             let replay = replay.map_err(|error| inputs::unusable(origin, &path, error))?;
-            Ok(Box::new(replay.with_mask(reporter.mask.clone())))
+            Ok(Box::new(replay.with_mask(reporter.mask())))
         }
         Completions::Endpoint(endpoint) => {
             Ok(Box::new(openai(options, endpoint, inputs, key, reporter)?))
@@ -58,10 +58,10 @@ pub(super) fn openai(
         headers: options.settings.headers.clone(),
         proxy,
         roots,
-        mask: reporter.mask.clone(),
+        mask: reporter.mask(),
     };
     let openai = OpenAi::new(settings).map_err(|problem| UsageError::new("endpoint", problem))?;
-    reporter.mask.clone_from(openai.mask());
+    reporter.publisher.set_mask(openai.mask().clone());
     Ok(openai)
 }
 

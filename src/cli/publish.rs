@@ -1,8 +1,9 @@
 //! Where the result goes: standard output, and the file of `--output-file`.
 //!
-//! Shared by the loop and the thread that may end the process, so that there is one result whoever
-//! comes first. No lock is held while anything is waited for but the one of standard output, and
-//! that only while it is written: who finds it taken knows that a line there is not finished.
+//! Nothing gets there unmasked. Shared by the loop and the thread that may end the process, so that
+//! there is one result whoever comes first. No lock is held while anything is waited for but the one
+//! of standard output, and that only while it is written: who finds it taken knows that a line there
+//! is not finished.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use crate::gate::Gate;
 use crate::outcome::Outcome;
 use crate::process::{self, Standard};
 use crate::replace::Target;
+use crate::secret::Mask;
 use crate::time::{rfc3339, within};
 
 /// The version of everything that is written as JSON. Later releases of the same version may add
@@ -35,6 +37,7 @@ const FILE_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Publisher {
     /// Once it is closed, nothing more is said but the result.
     pub(super) gate: Arc<Gate>,
+    mask: Mutex<Mask>,
     pulse: Mutex<Pulse>,
     ledger: Mutex<Ledger>,
     format: Format,
@@ -67,10 +70,11 @@ enum LastWord {
 }
 
 impl Publisher {
-    /// Publishes in this form; to that file, too.
-    pub(super) fn new(format: Format, file: Option<Target>) -> Publisher {
+    /// Publishes in this form; to that file, too; and nothing that is to be masked.
+    pub(super) fn new(format: Format, file: Option<Target>, mask: Mask) -> Publisher {
         Publisher {
             gate: Arc::default(),
+            mask: Mutex::new(mask),
             pulse: Mutex::new(Pulse::new()),
             ledger: Mutex::new(Ledger::new()),
             format,
@@ -80,6 +84,16 @@ impl Publisher {
             sequence: AtomicU64::new(1),
             last_word: Mutex::default(),
         }
+    }
+
+    /// What is masked in everything that is written.
+    pub(super) fn mask(&self) -> Mask {
+        lock(&self.mask).clone()
+    }
+
+    /// Masks this from now on.
+    pub(super) fn set_mask(&self, mask: Mask) {
+        *lock(&self.mask) = mask;
     }
 
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -101,7 +115,7 @@ impl Publisher {
             let number = self.sequence.fetch_add(1, Ordering::Relaxed);
             let _pass = self.gate.enter();
             // A reader that is gone is told of at the end; the work goes on.
-            let line = line(kind, number, members);
+            let line = self.line(kind, number, members);
             self.keep(&line);
             let _ = self.put(stdout, &line);
         }
@@ -110,6 +124,7 @@ impl Publisher {
     /// Writes a piece of text that is no answer, such as a session that is to be shown. Where a file
     /// has it too, it may be that nobody reads the rest of it from standard output.
     pub(super) fn text(&self, stdout: &mut dyn Write, text: &str) -> io::Result<()> {
+        let text = &self.mask().text(text);
         let _pass = self.gate.enter();
         self.keep(text);
         match self.put(stdout, text) {
@@ -194,11 +209,23 @@ impl Publisher {
     fn last(&self, ended: &Result<Option<String>, Failure>) -> String {
         if self.is_text() {
             let answer = ended.as_ref().ok().and_then(Option::as_ref);
-            return answer.map_or_else(String::new, |answer| format!("{answer}\n"));
+            let line = |answer: &String| format!("{}\n", self.mask().text(answer));
+            return answer.map_or_else(String::new, line);
         }
         let ended = ended.as_ref().map(|answer| answer.as_deref());
         let object = self.ledger().result(Object::new(), ended);
-        line("result", self.sequence.load(Ordering::Relaxed), object)
+        self.line("result", self.sequence.load(Ordering::Relaxed), object)
+    }
+
+    /// A line of JSON: what every line has, and then the members of its own.
+    fn line(&self, kind: &str, number: u64, members: Object) -> String {
+        Object::new()
+            .with("version", VERSION)
+            .with("type", kind)
+            .with("seq", number)
+            .with("time", rfc3339(SystemTime::now()))
+            .followed_by(members)
+            .into_line(&self.mask())
     }
 
     fn keep(&self, text: &str) {
@@ -234,19 +261,8 @@ impl Publisher {
 
 impl Default for Publisher {
     fn default() -> Publisher {
-        Publisher::new(Format::Text, None)
+        Publisher::new(Format::Text, None, Mask::default())
     }
-}
-
-/// A line of JSON: what every line has, and then the members of its own.
-fn line(kind: &str, number: u64, members: Object) -> String {
-    Object::new()
-        .with("version", VERSION)
-        .with("type", kind)
-        .with("seq", number)
-        .with("time", rfc3339(SystemTime::now()))
-        .followed_by(members)
-        .into_line()
 }
 
 fn unwritten_file(error: &io::Error) -> Failure {
@@ -262,4 +278,28 @@ pub(super) fn unwritten(what: &str, error: &io::Error) -> Failure {
 /// What a thread that panicked left behind is still whole: nothing here is changed in two steps.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    #[test]
+    fn whatever_is_written_is_masked() {
+        for format in [Format::Text, Format::Json, Format::Jsonl] {
+            let key = "sk-TESTKEY-1";
+            let mask = Mask::new(Secret::parse(key).unwrap());
+            let publisher = Publisher::new(format, None, mask);
+            let mut stdout = Vec::new();
+            publisher.event(&mut stdout, "odd", Object::new().with("what", key));
+            publisher.text(&mut stdout, key).unwrap();
+            publisher.ledger().warning(key);
+            assert_eq!(publisher.conclude(&mut stdout, Ok(Some(key.to_owned()))), Ok(()));
+            let text = String::from_utf8(stdout).unwrap();
+            let all =
+                if format == Format::Text { 2 } else { 3 + usize::from(format == Format::Jsonl) };
+            assert_eq!((text.matches(key).count(), text.matches("[api key]").count()), (0, all));
+        }
+    }
 }

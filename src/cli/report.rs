@@ -37,8 +37,6 @@ const EXCERPT_MAX: usize = 100;
 pub(super) struct Reporter<'a> {
     /// How much is said.
     pub(super) verbosity: Verbosity,
-    /// What is never shown.
-    pub(super) mask: Mask,
     /// How many steps there may be.
     pub(super) max_steps: u32,
     /// What has come of the run, and where that goes.
@@ -52,13 +50,17 @@ impl<'a> Reporter<'a> {
     pub(super) fn new(stdout: &'a mut dyn Write, stderr: &'a mut dyn Write) -> Reporter<'a> {
         Reporter {
             verbosity: Verbosity::Normal,
-            mask: Mask::default(),
             max_steps: 0,
             publisher: Arc::default(),
             stdout,
             stderr,
             call_started: Instant::now(),
         }
+    }
+
+    /// What is never shown, as far as it is known by now.
+    pub(super) fn mask(&self) -> Mask {
+        self.publisher.mask()
     }
 
     /// Reports what happens in the loop.
@@ -72,9 +74,9 @@ impl<'a> Reporter<'a> {
             Event::Warning(text) => return self.warning(text),
             _ => {}
         }
-        self.publisher.ledger().observe(event, &self.mask);
+        self.publisher.ledger().observe(event);
         let took = self.call_started.elapsed();
-        let (kind, object) = events::object(event, took, &self.mask);
+        let (kind, object) = events::object(event, took, &self.mask());
         self.publisher.event(self.stdout, kind, object);
         self.tell(event, took);
     }
@@ -105,8 +107,7 @@ impl<'a> Reporter<'a> {
                 self.say(Verbosity::Verbose, "asking the model to sum up");
             }
             Event::SummedUp { summary, .. } => {
-                let summary = summary.map(|summary| self.mask.text(summary).into_owned());
-                let summary = summary.as_deref().unwrap_or("none that can be trusted");
+                let summary = summary.unwrap_or("none that can be trusted");
                 self.say(Verbosity::Normal, &format!("summary: {summary}"));
             }
             Event::VerifyStarted { attempt, attempts } => {
@@ -141,9 +142,8 @@ impl<'a> Reporter<'a> {
 
     /// Reports something odd that does not end the run.
     pub(super) fn warning(&mut self, text: &str) {
-        let text = self.mask.text(text).into_owned();
-        self.publisher.ledger().warning(&text);
-        self.event("warning", Object::new().with("warning", &text));
+        self.publisher.ledger().warning(text);
+        self.event("warning", Object::new().with("warning", text));
         self.say(Verbosity::Normal, &format!("warning: {text}"));
     }
 
@@ -174,7 +174,8 @@ impl<'a> Reporter<'a> {
     pub(super) fn repaired(&mut self, path: &Path, repair: Option<&Repair>) {
         match repair {
             Some(repair) => {
-                self.publisher.ledger().repaired = Some(repair.clone());
+                let detail = self.line(&repair.detail);
+                self.publisher.ledger().repaired = Some(Repair { detail, ..repair.clone() });
                 self.say(Verbosity::Quiet, &format!("repaired: {repair}"));
             }
             None => {
@@ -225,14 +226,10 @@ impl<'a> Reporter<'a> {
         self.publisher.text(self.stdout, text)
     }
 
-    /// Says the last there is to say, here and on stdout, and returns the outcome. An answer is
-    /// masked. A run that is being ended has no answer any more; one that has begun to print it may
-    /// finish.
+    /// Says the last there is to say, here and on stdout, and returns the outcome. A run that is being
+    /// ended has no answer any more; one that has begun to print it may finish.
     pub(super) fn conclude(&mut self, ended: Result<Option<String>, Failure>) -> Outcome {
-        let ended = match ended {
-            Ok(answer) => Ok(answer.map(|answer| self.mask.text(&answer).into_owned())),
-            Err(failure) => Err(self.masked(failure)),
-        };
+        let ended = ended.map_err(|failure| self.short(failure));
         self.doing("waiting for the reader of stdout");
         match self.publisher.conclude(self.stdout, ended) {
             Ok(()) => {
@@ -246,7 +243,8 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    fn masked(&self, failure: Failure) -> Failure {
+    /// A failure in lines of which the secrets are masked and the length is limited.
+    fn short(&self, failure: Failure) -> Failure {
         let Failure { outcome, what, advice } = failure;
         Failure { outcome, what: self.line(&what), advice: advice.map(|text| self.line(&text)) }
     }
@@ -313,12 +311,12 @@ impl<'a> Reporter<'a> {
 
     /// The start of what others say. Secrets go first: a piece of one would pass the mask.
     fn excerpt(&self, text: &str) -> String {
-        one_line(&self.mask.text(text), EXCERPT_MAX)
+        one_line(&self.mask().text(text), EXCERPT_MAX)
     }
 
     /// A message on a line of its own. Secrets go first here too.
     pub(super) fn line(&self, text: &str) -> String {
-        message_line(&self.mask.text(text), LINE_MAX)
+        message_line(&self.mask().text(text), LINE_MAX)
     }
 
     /// Prints a line where as much as `least` is to be said.
@@ -375,7 +373,7 @@ mod tests {
         let mut stdout = Vec::new();
         let mut reporter = Reporter::new(&mut stdout, &mut stderr);
         reporter.verbosity = verbosity;
-        reporter.mask.extend(crate::secret::Secret::parse(KEY).unwrap());
+        reporter.publisher.set_mask(Mask::new(crate::secret::Secret::parse(KEY).unwrap()));
         reporter.max_steps = 32;
         act(&mut reporter);
         let text = String::from_utf8(stderr).unwrap_or_default();

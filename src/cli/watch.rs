@@ -85,7 +85,8 @@ fn end(ending: Ending, publisher: &Arc<Publisher>, processes: &Processes) {
         process::end_process(outcome.code());
     }
     let killed = report::killed(&names);
-    let killed = killed.map(|line| format!("uncut: {}\n", one_line(&line, LINE_MAX)));
+    let mask = publisher.mask();
+    let killed = killed.map(|line| format!("uncut: {}\n", one_line(&mask.text(&line), LINE_MAX)));
     process::tell(Standard::Error, &(killed.unwrap_or_default() + &line), TELL_MAX);
     process::end_process(outcome.code());
 }

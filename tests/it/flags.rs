@@ -241,9 +241,12 @@ fn no_message_shows_a_piece_of_a_key_that_does_not_fit_in() {
     lines.push(vec![format!("--{key}")]);
     for line in &lines {
         let line: Vec<&str> = line.iter().map(String::as_str).collect();
-        let ended = Run::new(&dir, &line).env("UNCUT_API_KEY", &key).end();
-        for text in [&ended.stdout, &ended.stderr] {
-            assert!(!text.contains("TESTKEY"), "{line:.20?}: {text}");
+        for format in ["text", "json"] {
+            let run = Run::new(&dir, &line).env("UNCUT_API_KEY", &key);
+            let ended = run.env("UNCUT_OUTPUT", format).end();
+            for text in [&ended.stdout, &ended.stderr] {
+                assert!(!text.contains("TESTKEY"), "{line:.20?}: {text}");
+            }
         }
     }
     let run = Run::new(&dir, &["-mx", "hi"]).env("UNCUT_API_KEY", &key);

@@ -451,6 +451,60 @@ fn nothing_that_machines_are_told_shows_the_key() {
     }
 }
 
+/// The key is the name of whatever has one: model, working directory, session, instructions, and a
+/// process that is left running. One run ends by itself, the other by a signal.
+#[test]
+fn no_member_of_any_line_shows_the_key() {
+    let key = "sk-TESTKEY-9";
+    let leave_running = format!(
+        "printf '#!/bin/sh\n: > up; sleep 300\n' > {key}; chmod +x {key}; ./{key} >&- 2>&- & \
+         while [ ! -e up ]; do sleep 0.01; done"
+    );
+    let arguments = json!({"command": leave_running}).to_string();
+    for by_signal in [false, true] {
+        let dir = Dir::new("names").with("sk-TESTKEY-9/AGENTS.md", key);
+        let call = Reply::tool_call(key, "shell", &arguments);
+        let last = if by_signal { Reply::stall() } else { Reply::answer(&format!("Ran {key}.")) };
+        let endpoint = Endpoint::start(vec![call, last]).expect_key(key);
+        let uncut = Uncut::new(&dir).args(["--base-url", &endpoint.base_url(), "-m", key]);
+        let session = format!("{key}.jsonl");
+        let steps = if by_signal { "2" } else { "1" };
+        let uncut = uncut.env("UNCUT_API_KEY", key).args(["-v", "-C", key, "--session", &session]);
+        let child =
+            uncut.args(["--output", "jsonl", "-o", "out", "--max-steps", steps, "go"]).spawn();
+        if by_signal {
+            endpoint.wait_for_requests(2);
+            let id = child.id().to_string();
+            assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        }
+        let ran = finish(child);
+        assert_eq!(ran.code, Some(if by_signal { 143 } else { 20 }), "{ran:?}");
+        for text in [&ran.stdout, &ran.stderr, &dir.read("out")] {
+            assert!(!text.contains("TESTKEY"), "{text}");
+        }
+        assert!(ran.stderr.contains("uncut: killed at the end: [api key]"), "{ran:?}");
+        let events = events(&ran);
+        let start = events.iter().find(|event| event["type"] == "start").unwrap();
+        let result = events.last().unwrap();
+        let directory = dir.path("[api key]").display().to_string();
+        for (found, expected) in [
+            (&start["model"], "[api key]"),
+            (&start["directory"], &*directory),
+            (&start["session"], &format!("{directory}.jsonl")),
+            (&events[0]["path"], &format!("{directory}/AGENTS.md")),
+            (&result["model"], "[api key]"),
+            (&result["session"], &format!("{directory}.jsonl")),
+            (&result["agents_md"][0]["path"], &format!("{directory}/AGENTS.md")),
+            (&result["killed"][0], "[api key]"),
+        ] {
+            assert_eq!(found, expected, "{ran:?}");
+        }
+        if !by_signal {
+            assert_eq!(result["summary"], "Ran [api key].", "{ran:?}");
+        }
+    }
+}
+
 /// The key is longer than whatever is cut, so that a piece of it would be left where text is cut
 /// before it is masked.
 #[test]
