@@ -81,6 +81,29 @@ fn an_endpoint_that_is_fit_has_a_line_for_everything() {
     assert_eq!(requests[0].messages()[0]["role"], "system");
 }
 
+/// A key that is longer than what is shown of an answer.
+#[test]
+fn no_piece_of_a_key_is_shown() {
+    let key = &*format!("sk-TESTKEY-{}", "x".repeat(2_500));
+    let call = |name: &str| Reply::tool_call("a", name, &json!({"path": key}).to_string());
+    for format in ["text", "jsonl"] {
+        for replies in [
+            vec![Reply::answer(key), Reply::answer(key)],
+            vec![call(key), call(key)],
+            vec![ready(), call("read_file")],
+            vec![Reply::status(400, key)],
+            vec![Reply::choice(json!({"message": {"refusal": format!("No.\n{key}\nanswer: ok")}}))],
+        ] {
+            let (dir, endpoint) = (Dir::new("piece"), Endpoint::start(replies).expect_key(key));
+            let flags = ["--api-key", key, "--output", format];
+            let ran = check(&dir, &endpoint.base_url()).args(flags).run();
+            let shown = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(shown.contains("[api key]") && !shown.contains("TESTKEY"), "{shown}");
+            assert!(format != "text" || lines(&ran).len() == 8, "{shown}");
+        }
+    }
+}
+
 #[test]
 fn a_stream_is_told_from_one_body() {
     let (ran, _) = on(vec![ready(), calls()], &[]);

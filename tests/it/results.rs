@@ -505,6 +505,34 @@ fn no_member_of_any_line_shows_the_key() {
     }
 }
 
+#[test]
+fn what_is_said_of_a_damaged_session_is_short_whatever_stands_in_it() {
+    let dir = Dir::new("short");
+    let role = "x".repeat(100_000);
+    dir.write("s", format!("{{\"v\":1,\"message\":{{\"role\":\"{role}\"}}}}\n"));
+    let run = |flag: &str| {
+        let flags = ["--session", "s", "--output", "json", flag];
+        let ran = Uncut::new(&dir).args(flags).run();
+        serde_json::from_str::<Value>(&ran.stdout).expect(&ran.stdout)
+    };
+    for said in [&run("--show-session")["message"], &run("--repair-session")["repaired"]["detail"]]
+    {
+        let said = said.as_str().unwrap();
+        assert!(said.contains("unknown role \"xxx") && said.len() <= 2_000, "{said}");
+    }
+}
+
+/// Without a scheme it is no URL, and only known as a secret once the proxy is.
+#[test]
+fn the_password_of_a_proxy_is_masked_as_the_key_is() {
+    let dir = Dir::new("proxy-password");
+    let uncut = Uncut::new(&dir).env("http_proxy", "user:by-the-proxy@127.0.0.1:1");
+    let flags = ["--base-url", "http://nowhere.invalid/v1", "--max-retries", "0"];
+    let ran = uncut.args(flags).args(["-m", "by-the-proxy", "--output", "json", "go"]).run();
+    assert_eq!(ran.code, Some(75), "{ran:?}");
+    assert!(ran.stdout.contains("\"model\":\"[api key]\""), "{ran:?}");
+}
+
 /// The key is longer than whatever is cut, so that a piece of it would be left where text is cut
 /// before it is masked.
 #[test]
