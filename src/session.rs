@@ -82,7 +82,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// All but [`SessionError::Write`] and [`SessionError::Record`]. A log that was there is as it
+    /// All but [`SessionError::Changed`] and [`SessionError::Record`]. A log that was there is as it
     /// was.
     pub fn open(path: &Path) -> Result<Session, SessionError> {
         let opened = storage::open(path)?;
@@ -271,7 +271,14 @@ pub enum SessionError {
         /// What is wrong with it.
         detail: String,
     },
-    /// A record could not be written or synced, now or earlier.
+    /// Another process has written to the log, removed or replaced it, so no record is written to it.
+    Changed {
+        /// The log.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// A record could not be written or synced, now or earlier, or there is no room for a first one.
     Write {
         /// The log.
         path: PathBuf,
@@ -288,7 +295,7 @@ impl SessionError {
             SessionError::Locked { .. } => Outcome::SessionLocked,
             SessionError::Open { .. } => Outcome::Usage,
             SessionError::Record { .. } => Outcome::Internal,
-            SessionError::Write { .. } => Outcome::SessionWrite,
+            SessionError::Changed { .. } | SessionError::Write { .. } => Outcome::SessionWrite,
         }
     }
 
@@ -311,6 +318,10 @@ impl SessionError {
                 "give --session a file that can be read and written".to_owned()
             }
             SessionError::Record { .. } => "report this as a fault of uncut".to_owned(),
+            SessionError::Changed { .. } => {
+                "keep it out of the way of other programs, and let one run at a time use it"
+                    .to_owned()
+            }
             SessionError::Write { .. } => {
                 "make room or mend the disk, then resume the session".to_owned()
             }
@@ -334,7 +345,9 @@ impl fmt::Display for SessionError {
             SessionError::Record { detail } => {
                 write!(f, "a record was refused before it was written: {detail}")
             }
-            SessionError::Write { path, detail } => write!(f, "{}: {detail}", path.display()),
+            SessionError::Changed { path, detail } | SessionError::Write { path, detail } => {
+                write!(f, "{}: {detail}", path.display())
+            }
         }
     }
 }

@@ -146,7 +146,10 @@ fn read_text(text: &str) -> Result<(Entry, Members<'_>), String> {
     match members.take("v").map(|version| version.get()) {
         Some("1") => {}
         Some(other) => {
-            return Err(format!("unknown version {other}; only {VERSION} can be read"));
+            return Err(format!(
+                "unknown version {other}; only {VERSION} can be read. If another release of uncut \
+                 wrote it, it is not damaged: use that release"
+            ));
         }
         None => return Err("no version: \"v\" is missing".to_owned()),
     }
@@ -290,14 +293,14 @@ mod tests {
             (b"{\"v\":1,\"v\":1}\n", "not a record, at byte 10 of the line: \"v\" is given twice"),
             (b"{\"message\":{}}\n", "no version: \"v\" is missing"),
             (b"{\"v\":1,\"message\":null}\n", "no \"message\""),
-            (b"{\"v\":2}\n", "unknown version 2; only 1 can be read"),
-            (b"{\"v\":\"1\"}\n", "unknown version \"1\"; only 1 can be read"),
             (b"{\"v\":1}\n", "no \"message\""),
             (b"{\"v\":1,\"message\":{}}\n", "no role"),
             (b"{\"v\":1,\"message\":{\"role\":\"robot\"}}\n", "unknown role \"robot\""),
         ] {
             assert_eq!(refusal(line), reason);
         }
+        assert!(refusal(b"{\"v\":2}\n").starts_with("unknown version 2; only 1 can be read. "));
+        assert!(refusal(b"{\"v\":\"1\"}\n").starts_with("unknown version \"1\"; "));
         assert!(refusal(b"[1]\n").contains("expected an object"));
         assert!(refusal(b"{\"v\":1,\"message\":\"hi\"}\n").contains("expected an object"));
     }

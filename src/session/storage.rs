@@ -1,6 +1,6 @@
 //! Where lines end up: the file, how it is opened, and what is done when it fails.
 //!
-//! The only place that syncs. [`Storage`] is the little that a log needs of a file, so that tests
+//! The only place that appends. [`Storage`] is the little that a log needs of a file, so that tests
 //! can put a disk there that fails in the middle of a write or loses what was not synced.
 
 use std::fmt;
@@ -16,6 +16,10 @@ use super::SessionError;
 const LOCK_LOOKS: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(25);
 
+/// How often the holder of a lock is looked for.
+#[cfg(target_os = "linux")]
+const HOLDER_LOOKS: u32 = 5;
+
 /// What a log needs of a file.
 pub(super) trait Storage: fmt::Debug + Send {
     /// Writes at the end and returns how much of `bytes` was written, as `write` does.
@@ -24,8 +28,9 @@ pub(super) trait Storage: fmt::Debug + Send {
     /// Returns when everything is durable.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// How many bytes there are.
-    fn len(&self) -> io::Result<u64>;
+    /// How many bytes there are; none where the file has no name any more, so that what is written
+    /// to it is gone with this process.
+    fn len(&self) -> io::Result<Option<u64>>;
 
     /// Cuts the file to `len` bytes.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
@@ -40,8 +45,13 @@ impl Storage for File {
         self.sync_all()
     }
 
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+    fn len(&self) -> io::Result<Option<u64>> {
+        let metadata = self.metadata()?;
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::nlink(&metadata) == 0 {
+            return Ok(None);
+        }
+        Ok(Some(metadata.len()))
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
@@ -57,7 +67,15 @@ pub(super) struct Log {
     /// Bytes of the records that are durable.
     len: u64,
     /// The failure after which nothing more is written.
-    failure: Option<String>,
+    failure: Option<Failure>,
+}
+
+/// Why nothing more is written to a log.
+#[derive(Clone, Debug)]
+struct Failure {
+    detail: String,
+    /// Whether another process did it, and not the disk.
+    is_meddling: bool,
 }
 
 impl Log {
@@ -72,9 +90,9 @@ impl Log {
 
     /// Refuses a log that failed earlier.
     pub(super) fn check(&self) -> Result<(), SessionError> {
-        let Some(failure) = &self.failure else { return Ok(()) };
-        let detail = format!("no record is written after an earlier failure: {failure}");
-        Err(SessionError::Write { path: self.path.clone(), detail })
+        let Some(Failure { detail, is_meddling }) = &self.failure else { return Ok(()) };
+        let detail = format!("no record is written after an earlier failure: {detail}");
+        Err(self.error(Failure { detail, is_meddling: *is_meddling }))
     }
 
     /// Writes a line, newline included, and returns when it is durable.
@@ -87,13 +105,18 @@ impl Log {
         // Where there are no locks, another run may have written. Its records are no part of this
         // conversation, and cutting back would cut them off.
         match self.storage.len() {
-            Ok(len) if len == self.len => {}
-            Ok(len) => {
+            Ok(Some(len)) if len == self.len => {}
+            Ok(Some(len)) => {
                 let left = format!("it has {len} bytes where this run left {}", self.len);
-                return self
-                    .fail(format!("{left}: another process writes to it; it was not touched"));
+                let detail = format!("{left}: another process writes to it; it was not touched");
+                return self.fail(detail, true);
             }
-            Err(error) => return self.fail(error.to_string()),
+            Ok(None) => {
+                let detail = "it was removed or replaced while this run wrote to it; the records of \
+                              this run are gone";
+                return self.fail(detail.to_owned(), true);
+            }
+            Err(error) => return self.fail(error.to_string(), false),
         }
         match self.write(line).and_then(|()| self.storage.sync()) {
             Ok(()) => {
@@ -102,14 +125,23 @@ impl Log {
             }
             Err(error) => {
                 let left = self.cut_back();
-                self.fail(format!("{error}; {left}"))
+                self.fail(format!("{error}; {left}"), false)
             }
         }
     }
 
-    fn fail(&mut self, detail: String) -> Result<(), SessionError> {
-        self.failure = Some(detail.clone());
-        Err(SessionError::Write { path: self.path.clone(), detail })
+    fn fail(&mut self, detail: String, is_meddling: bool) -> Result<(), SessionError> {
+        let failure = Failure { detail, is_meddling };
+        self.failure = Some(failure.clone());
+        Err(self.error(failure))
+    }
+
+    fn error(&self, Failure { detail, is_meddling }: Failure) -> SessionError {
+        let path = self.path.clone();
+        match is_meddling {
+            true => SessionError::Changed { path, detail },
+            false => SessionError::Write { path, detail },
+        }
     }
 
     /// One write as a rule. After a short one the next says what the matter is.
@@ -162,7 +194,7 @@ fn open_with(
     path: &Path,
     open: impl FnOnce(&Path) -> io::Result<File>,
 ) -> Result<Opened, SessionError> {
-    let fail = |source| SessionError::Open { path: path.to_owned(), source };
+    let fail = |source| unopened(path, source);
     match fs::metadata(path) {
         Ok(metadata) => refuse_irregular(&metadata).map_err(fail)?,
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -193,6 +225,21 @@ fn open_with(
     Ok(Opened { file, warnings })
 }
 
+/// What an error before the first record means: of a disk that is full or fails, no other file name
+/// will do better.
+fn unopened(path: &Path, source: io::Error) -> SessionError {
+    let path = path.to_owned();
+    let is_full = matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    #[cfg(unix)]
+    let fails = source.raw_os_error() == Some(libc::EIO);
+    #[cfg(not(unix))]
+    let fails = false;
+    match is_full || fails {
+        true => SessionError::Write { path, detail: source.to_string() },
+        false => SessionError::Open { path, source },
+    }
+}
+
 /// What there is to say of a log that others than its owner may read or change.
 #[cfg(unix)]
 fn exposed(path: &Path, metadata: &fs::Metadata) -> Option<String> {
@@ -208,13 +255,19 @@ fn exposed(_path: &Path, _metadata: &fs::Metadata) -> Option<String> {
 }
 
 /// The process that holds the lock, as Linux tells it; a file system whose files don't have its own
-/// device number can't be found there.
+/// device number can't be found there. The list is longer than one read of it, and may lose an entry
+/// between two when others come and go, so one that is not found is looked for again.
 #[cfg(target_os = "linux")]
 fn holder(metadata: &fs::Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;
     let (device, inode) = (metadata.dev(), metadata.ino());
     let file = format!("{:02x}:{:02x}:{inode}", libc::major(device), libc::minor(device));
-    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let found = |locks: String| holder_in(&locks, &file);
+    (0..HOLDER_LOOKS).find_map(|_| fs::read_to_string("/proc/locks").ok().and_then(found))
+}
+
+#[cfg(target_os = "linux")]
+fn holder_in(locks: &str, file: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         // Those that wait have an arrow behind their number.
@@ -395,8 +448,8 @@ mod tests {
             Ok(())
         }
 
-        fn len(&self) -> io::Result<u64> {
-            Ok(self.lock().live.len() as u64)
+        fn len(&self) -> io::Result<Option<u64>> {
+            Ok(Some(self.lock().live.len() as u64))
         }
 
         fn truncate(&mut self, len: u64) -> io::Result<()> {
@@ -670,8 +723,8 @@ mod tests {
             fn sync(&mut self) -> io::Result<()> {
                 Ok(())
             }
-            fn len(&self) -> io::Result<u64> {
-                Ok(if self.0 == 0 { 0 } else { 2 })
+            fn len(&self) -> io::Result<Option<u64>> {
+                Ok(Some(if self.0 == 0 { 0 } else { 2 }))
             }
             fn truncate(&mut self, _len: u64) -> io::Result<()> {
                 Ok(())

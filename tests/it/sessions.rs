@@ -473,7 +473,7 @@ fn a_file_system_without_locks_is_a_warning_and_a_lock_that_fails_is_an_error() 
     let dir = Dir::new("bad-lock").with("s.jsonl", user("one"));
     let endpoint = Endpoint::start(Vec::new());
     let ran = run_without_locks(&dir, &endpoint, "EIO");
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(32), ""), "{ran:?}");
     assert!(ran.stderr.contains("Input/output error"), "{ran:?}");
     assert_eq!(dir.read("s.jsonl"), user("one"));
 }
@@ -513,6 +513,7 @@ fn without_locks_no_record_of_another_run_is_cut_off() {
     let ran = run_without_locks(&dir, &endpoint, "ENOLCK");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(32), ""), "{ran:?}");
     assert!(ran.stderr.contains("another process writes to it; it was not touched"), "{ran:?}");
+    assert!(ran.stderr.contains("let one run at a time use it"), "{ran:?}");
     let log = records(&dir.read("s.jsonl"));
     assert_eq!(log.len(), 4);
     assert_eq!(log[3]["message"]["content"], "theirs");
@@ -544,8 +545,23 @@ fn a_new_log_is_made_for_its_owner_and_its_directory_is_synced() {
     let written = trace.lines().position(|line| line.contains(r#"{\"v\":1"#)).unwrap();
     assert!(synced < written, "{trace}");
     run(&["-e", "inject=fsync:error=EINVAL:when=1"], 0);
-    let (_, _, ran) = run(&["-e", "inject=fsync:error=EIO:when=1"], 2);
-    assert!(ran.stderr.contains("Input/output error"), "{ran:?}");
+    for error in ["EIO", "ENOSPC"] {
+        let (_, _, ran) = run(&["-e", &format!("inject=fsync:error={error}:when=1")], 32);
+        assert!(ran.stderr.contains("make room or mend the disk"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_log_that_a_command_takes_away_ends_the_run() {
+    for command in ["rm s.jsonl", "cp s.jsonl new; mv new s.jsonl"] {
+        let dir = Dir::new("taken");
+        let arguments = json!({"command": command}).to_string();
+        let endpoint = Endpoint::start(vec![Reply::tool_call("c1", "shell", &arguments)]);
+        let ran = uncut(&dir, &endpoint).arg("go").run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(32), ""), "{ran:?}");
+        let line = ran.stderr.lines().last().unwrap();
+        assert!(line.contains("removed or replaced") && line.contains("out of the way"), "{line}");
+    }
 }
 
 /// A generator of its own, so that a failure can be repeated.
