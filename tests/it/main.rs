@@ -21,8 +21,14 @@ mod files;
 mod flags;
 /// The time limits: which of them ends what.
 mod limits;
+/// The key, wherever it could appear.
+#[cfg(unix)]
+mod masking;
 /// The way to the endpoint: addresses, proxies, TLS.
 mod network;
+/// Standard output, standard error and the output file.
+#[cfg(unix)]
+mod output;
 /// Sessions that are repaired, and shown.
 #[cfg(unix)]
 mod repair;
@@ -52,5 +58,8 @@ mod tidy;
 /// The tools as the model meets them: what they do to processes and files, and what they tell.
 #[cfg(unix)]
 mod tools;
+/// Answers that are verified, and the summary.
+#[cfg(unix)]
+mod verify;
 /// What is sent, what is accepted and what is refused, over a real socket.
 mod wire;
