@@ -455,18 +455,16 @@ fn a_file_system_without_locks_is_a_warning_and_a_lock_that_fails_is_an_error() 
         eprintln!("skipped: no strace");
         return;
     }
-    for (error, says) in [
-        ("ENOLCK", "No locks available"),
-        ("EOPNOTSUPP", "Operation not supported"),
-        ("ENOSYS", "Function not implemented"),
-    ] {
+    for (error, says) in
+        [("ENOLCK", "(os error 37)"), ("EOPNOTSUPP", "(os error 95)"), ("ENOSYS", "(os error 38)")]
+    {
         let dir = Dir::new("no-locks").with("s.jsonl", user("one"));
         let endpoint = Endpoint::start(vec![Reply::answer("ok")]);
         let ran = run_without_locks(&dir, &endpoint, error);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "{ran:?}");
         let path = dir.path("s.jsonl");
-        let warning = format!("warning: {} can't be locked here ({says}", path.display());
-        assert!(ran.stderr.contains(&warning), "{error}: {ran:?}");
+        let warning = format!("warning: {} can't be locked here (", path.display());
+        assert!(ran.stderr.contains(&warning) && ran.stderr.contains(says), "{error}: {ran:?}");
         assert_eq!(records(&dir.read("s.jsonl")).len(), 3);
         endpoint.finish();
     }
@@ -531,7 +529,8 @@ fn a_new_log_is_made_for_its_owner_and_its_directory_is_synced() {
         let dir = Dir::new("new").with("real/other", "");
         symlink("real/log", dir.path("s.jsonl")).unwrap();
         let endpoint = Endpoint::start(vec![Reply::answer("ok")]).allow_unused();
-        let arguments = [&["-y", "-o", "trace", "-e", "trace=openat,fsync,write"], inject].concat();
+        let arguments =
+            [&["-y", "-o", "trace", "-e", "trace=?open,openat,fsync,write"], inject].concat();
         let ran = on(Uncut::below(&dir, "strace", &arguments), &endpoint).arg("go").run();
         assert_eq!(ran.code, Some(code), "{ran:?}");
         (dir.read("trace"), dir.path("real").display().to_string(), ran)
@@ -577,7 +576,7 @@ impl Random {
     }
 }
 
-/// A run of 50 steps is killed at some moment, 200 times. What the endpoint was sent had been
+/// A run is killed at some moment of its first 50 steps, 200 times. What the endpoint was sent had been
 /// logged before, so it has to be in the log, and the log has to open or to be refused.
 #[test]
 fn a_killed_run_leaves_whole_records_or_one_refused_tail() {
@@ -590,8 +589,8 @@ fn a_killed_run_leaves_whole_records_or_one_refused_tail() {
             let command = json!({"command": format!("echo {n}")}).to_string();
             Reply::tool_call(&format!("c{n}"), "shell", &command)
         };
-        let endpoint = Endpoint::start((0..=50).map(call).collect()).allow_unused();
-        let mut child = uncut(&dir, &endpoint).args(["--max-steps", "50", "go"]).spawn();
+        let endpoint = Endpoint::start((0..70).map(call).collect()).allow_unused();
+        let mut child = uncut(&dir, &endpoint).args(["--max-steps", "70", "go"]).spawn();
         let requests = 1 + usize::try_from(random.below(50)).unwrap();
         endpoint.wait_for_requests(requests);
         let moment = Instant::now() + Duration::from_micros(random.below(6_000));
