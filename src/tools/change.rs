@@ -1,15 +1,16 @@
 //! The exchange of one text for another in a file that is never held as a whole.
 //!
-//! A first reading finds the places, a second one writes the new file. What both texts start and
+//! A first reading finds the places, a second one gives the new file. What both texts start and
 //! end with is left as the file has it, and new lines get the line ending of their place.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufReader, Read};
+use std::iter;
 
 use crate::replace::changed;
 
 use super::matches::{Match, Needle, count, newlines};
 use super::nearest::common;
-use super::source::Source;
+use super::source::{At, Source};
 
 /// The most places whose lines are kept.
 const LINES_MAX: usize = 20;
@@ -28,7 +29,7 @@ pub(super) struct Change<'a> {
 }
 
 /// The exchange at one place of a file.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Splice<'a> {
     /// What goes, without what both texts have in common, in bytes from the start of the file.
     pub(super) start: u64,
@@ -83,41 +84,21 @@ impl<'a> Change<'a> {
         Ok(found)
     }
 
-    /// Writes the file with the exchange made at the places that were found.
+    /// The file with the exchange made at the places that were found, from `from` on, which is not
+    /// behind the first of them.
     ///
-    /// # Errors
-    ///
-    /// They are not there any more; and whatever reading and writing brings.
-    pub(super) fn write(
-        &self,
-        source: &Source<'_>,
-        found: &Found<'_>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let mut reader = source.from(0);
-        let mut at = 0;
-        let mut exchange = |splice: &Splice<'_>, out: &mut dyn Write| {
-            pass(&mut reader, splice.start - at, out)?;
-            pass(&mut reader, splice.end - splice.start, &mut io::sink())?;
-            at = splice.end;
-            out.write_all(splice.text)
-        };
-        match &found.first {
-            // It needs no second search.
-            Some(only) if found.count == 1 => exchange(only, out)?,
-            _ => {
-                let mut left = found.count;
-                for splice in self.splices(source).take(found.count) {
-                    exchange(&splice?, out)?;
-                    left -= 1;
-                }
-                if left > 0 {
-                    return Err(changed());
-                }
-            }
-        }
-        io::copy(&mut reader, out)?;
-        Ok(())
+    /// Reading fails where they are not there any more.
+    pub(super) fn made<'b>(
+        &'b self,
+        source: &'b Source<'_>,
+        found: &Found<'b>,
+        from: u64,
+    ) -> impl Read {
+        let missing = iter::repeat_with(|| Err(changed()));
+        // A single place needs no second search.
+        let further =
+            self.splices(source).skip(1).chain(missing).take(found.count.saturating_sub(1));
+        Made { old: source.from(from), at: from, next: found.first, further, text: &[] }
     }
 
     fn splices<'b>(&'b self, source: &Source<'_>) -> impl Iterator<Item = io::Result<Splice<'b>>> {
@@ -199,20 +180,37 @@ impl Endings<'_> {
     }
 }
 
-/// Hands on so many bytes.
-fn pass(reader: &mut impl BufRead, bytes: u64, out: &mut dyn Write) -> io::Result<()> {
-    let mut left = bytes;
-    while left > 0 {
-        let piece = reader.fill_buf()?;
-        if piece.is_empty() {
-            return Err(changed());
+/// Reads the file as it is to be.
+struct Made<'a, I> {
+    old: BufReader<At<'a>>,
+    /// Where that is.
+    at: u64,
+    /// The next place, and those behind it.
+    next: Option<Splice<'a>>,
+    further: I,
+    /// What is left of the text of the last place.
+    text: &'a [u8],
+}
+
+impl<'a, I: Iterator<Item = io::Result<Splice<'a>>>> Read for Made<'a, I> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.text.is_empty() {
+            let Some(next) = self.next else { return self.old.read(buffer) };
+            let before = next.start.checked_sub(self.at).ok_or_else(changed)?;
+            if before > 0 {
+                let read = self.old.by_ref().take(before).read(buffer)?;
+                self.at += read as u64;
+                return if read > 0 { Ok(read) } else { Err(changed()) };
+            }
+            let gone = next.end - next.start;
+            if io::copy(&mut self.old.by_ref().take(gone), &mut io::sink())? < gone {
+                return Err(changed());
+            }
+            (self.at, self.text) = (next.end, next.text);
+            self.next = self.further.next().transpose()?;
         }
-        let used = usize::try_from(left).map_or(piece.len(), |left| left.min(piece.len()));
-        out.write_all(&piece[..used])?;
-        reader.consume(used);
-        left -= used as u64;
+        self.text.read(buffer)
     }
-    Ok(())
 }
 
 fn with_crlf(text: &[u8]) -> Vec<u8> {
@@ -236,7 +234,7 @@ fn spelled<'a>(text: &'a [u8], crlf: &'a [bool]) -> impl Iterator<Item = &'a u8>
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs::{self, File};
     use std::ops::Range;
 
@@ -277,7 +275,9 @@ mod tests {
             let change = Change::new(old, "c");
             let found = change.find(&source).unwrap();
             fs::write(&path, "a b").unwrap();
-            let error = change.write(&source, &found, &mut io::sink()).unwrap_err().to_string();
+            let error = io::copy(&mut change.made(&source, &found, 0), &mut io::sink())
+                .unwrap_err()
+                .to_string();
             assert!(error.starts_with("it was changed in the meantime"), "{error}");
         }
     }
@@ -369,15 +369,15 @@ mod tests {
         let found = change.find(&source).unwrap();
         assert_eq!(found.count, count);
         let mut out = Vec::new();
-        change.write(&source, &found, &mut out).unwrap();
+        change.made(&source, &found, 0).read_to_end(&mut out).unwrap();
         out
     }
 
     /// A small generator of the xorshift kind (Marsaglia).
-    struct Random(u64);
+    pub(in crate::tools) struct Random(pub(in crate::tools) u64);
 
     impl Random {
-        fn below(&mut self, bound: usize) -> usize {
+        pub(in crate::tools) fn below(&mut self, bound: usize) -> usize {
             self.0 ^= self.0 << 13;
             self.0 ^= self.0 >> 7;
             self.0 ^= self.0 << 17;

@@ -5,7 +5,7 @@
 //! and the result says what stands where. The only freedom is that of line endings, see
 //! [`matches`](super::matches). A file of any size costs the same memory.
 
-use std::io::{self, Read as _};
+use std::io::{self, BufReader, Read as _, Write};
 
 use crate::file;
 use crate::json::Json;
@@ -15,8 +15,8 @@ use crate::secret::Mask;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
-use super::change::{Change, Splice};
-use super::lines::{Ending, HEAD_MAX, Line, next_line, number_line};
+use super::change::{Change, Found};
+use super::lines::{HEAD_MAX, next_line, number_line};
 use super::matches::newlines;
 use super::nearest::why_not;
 use super::source::{Source, WINDOW};
@@ -107,12 +107,12 @@ impl EditFile {
         let source = Source { file: &file, end, window: WINDOW, deadline };
         let change = Change::new(old, new);
         let found = change.find(&source)?;
-        let Some(first) = &found.first else {
+        if found.first.is_none() {
             let why = why_not(&source, old, &self.0.mask)?;
             return Err(Failure::Text(format!(
                 "old_string was not found in {given}; nothing was changed: {why}"
             )));
-        };
+        }
         if found.count > 1 && !all {
             return Err(Failure::Text(format!(
                 "old_string was found {} times in {given}, at {}; nothing was changed: include \
@@ -125,8 +125,10 @@ impl EditFile {
             return Err(invalid("the file already reads like that: nothing would change").into());
         }
         // Later the file may be another one.
-        let shown = show(&source, first, &self.0.mask)?;
-        let replaced = target.replace(&|out| change.write(&source, &found, out))?;
+        let shown = show(&source, &change, &found, &self.0.mask)?;
+        let content =
+            |out: &mut dyn Write| io::copy(&mut change.made(&source, &found, 0), out).map(drop);
+        let replaced = target.replace(&content)?;
         let places = match found.count {
             1 => "1 place".to_owned(),
             count => format!("{count} places"),
@@ -141,7 +143,7 @@ fn invalid(message: &str) -> io::Error {
 }
 
 /// The most lines of the changed file that a result shows.
-const SHOWN_MAX: usize = 20;
+const SHOWN_MAX: u64 = 20;
 
 /// The most characters of each of them.
 const SHOWN_LINE_MAX: usize = 500;
@@ -152,30 +154,44 @@ const BEFORE_MAX: usize = 400;
 /// Lines above and below the change.
 const AROUND: usize = 2;
 
-/// Shows a place as it is to be. Nothing is changed before it, so its line numbers are those of the
-/// old file.
-fn show(source: &Source<'_>, splice: &Splice<'_>, mask: &Mask) -> io::Result<String> {
-    let mut now = above(source, splice.start)?;
-    let is_cut = now.len() > BEFORE_MAX;
+/// Shows the first place, and what is on its lines and those around it, as it is to be. Nothing is
+/// changed before it, so the line numbers are those of the old file up to there.
+fn show(
+    source: &Source<'_>,
+    change: &Change<'_>,
+    found: &Found<'_>,
+    mask: &Mask,
+) -> io::Result<String> {
+    let Some(splice) = &found.first else { return Ok(String::new()) };
+    let mut before = above(source, splice.start)?;
+    let is_cut = before.len() > BEFORE_MAX;
     if is_cut {
         // A character may have been cut, too.
         let is_inside = |&&byte: &&u8| byte & 0xC0 == 0x80;
-        let cut = 1 + now[1..].iter().take_while(is_inside).count();
-        now.drain(..cut);
+        let cut = 1 + before[1..].iter().take(3).take_while(is_inside).count();
+        before.drain(..cut);
     }
-    let first = splice.line - newlines(&now) as u64;
-    now.extend_from_slice(splice.text);
-    if is_cut {
-        now.splice(..mask.open_start(&now), *b"... ");
-    }
+    let from = splice.start - before.len() as u64;
+    let first = splice.line - newlines(&before) as u64;
+    let last = splice.line + (newlines(splice.text) + AROUND) as u64;
+    let mut made = BufReader::new(change.made(source, found, from));
     let mut out = String::new();
-    let mut lines = lines(source, &now, splice.end)?.into_iter();
-    for (line, number) in lines.by_ref().take(SHOWN_MAX).zip(first..) {
-        number_line(&mut out, number, &line.masked(mask), SHOWN_LINE_MAX);
+    let mut left_out = 0;
+    for number in first..=last {
+        let Some(mut line) = next_line(&mut made, HEAD_MAX, source.deadline)? else { break };
+        if is_cut && number == first {
+            line.replace_start(mask.open_start(&line.head), b"... ");
+        }
+        if number - first < SHOWN_MAX {
+            number_line(&mut out, number, &line.masked(mask), SHOWN_LINE_MAX);
+        } else {
+            left_out += 1;
+        }
     }
-    let left_out = lines.len();
     if left_out > 0 {
         out.push_str(&format!("[{left_out} more lines left out]\n"));
+    } else if out.is_empty() {
+        out.push_str("[the file is empty now]\n");
     }
     Ok(out)
 }
@@ -192,42 +208,9 @@ fn above(source: &Source<'_>, at: u64) -> io::Result<Vec<u8>> {
     Ok(before)
 }
 
-/// The lines of `now`, which ends where the file goes on from `end`, and those below.
-fn lines(source: &Source<'_>, now: &[u8], end: u64) -> io::Result<Vec<Line>> {
-    let whole =
-        |text: &[u8]| Line { head: text.to_vec(), bytes: text.len() as u64, ending: Ending::Lf };
-    let mut lines: Vec<Line> = now.split(|&byte| byte == b'\n').map(whole).collect();
-    let mut reader = source.from(end);
-    let mut below = Vec::new();
-    while below.len() <= AROUND
-        && let Some(line) = next_line(&mut reader, HEAD_MAX, source.deadline)?
-    {
-        below.push(line);
-    }
-    let mut below = below.into_iter();
-    match (below.next(), lines.last_mut()) {
-        (Some(rest), Some(last)) => {
-            last.head.extend(rest.head);
-            last.bytes += rest.bytes;
-        }
-        // Behind the last newline of a file there is no line.
-        (None, Some(last)) if last.bytes == 0 && now.ends_with(b"\n") => {
-            lines.pop();
-        }
-        _ => {}
-    }
-    for line in &mut lines {
-        if line.is_whole() && line.head.ends_with(b"\r") {
-            line.head.pop();
-            line.bytes -= 1;
-        }
-    }
-    lines.extend(below);
-    Ok(lines)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::change::tests::Random;
     use super::*;
     use crate::file::tests::Folder;
 
@@ -383,6 +366,78 @@ mod tests {
         );
         let text = call(&folder, "new", &"x\n".repeat(100), false);
         assert!(text.ends_with("    21\tx\n[85 more lines left out]\n"), "{text}");
+    }
+
+    #[test]
+    fn every_place_that_is_shown_is_shown_as_it_is_to_be() {
+        let folder = Folder::new();
+        folder.write("f", "def f(x):\n    return x + x\nprint(x)\n");
+        assert_eq!(
+            call(&folder, "x", "count", true),
+            "edited f: 4 places, at lines 1, 2, 2, 3\n     1\tdef f(count):\n     2\t    return \
+             count + count\n     3\tprint(count)\n"
+        );
+        folder.write("f", "a b\nb a\nc\n");
+        assert_eq!(
+            call(&folder, "b", "\n", true),
+            "edited f: 2 places, at lines 1, 2\n     1\ta \n     2\t\n     3\t\n     4\t a\n"
+        );
+    }
+
+    #[test]
+    fn an_edit_that_empties_a_file_says_so() {
+        let folder = Folder::new();
+        folder.write("f", "a\na\n");
+        assert_eq!(
+            call(&folder, "a\n", "", true),
+            "edited f: 2 places, at lines 1, 2\n[the file is empty now]\n"
+        );
+        assert_eq!(folder.read("f"), b"");
+    }
+
+    #[test]
+    fn the_lines_that_are_shown_of_random_edits_are_those_of_the_new_file() {
+        let mut random = Random(0xed17);
+        let folder = Folder::new();
+        let mut shown = 0;
+        for _ in 0..2_000 {
+            let mut pick = |length, alphabet: &[&[u8]]| -> Vec<u8> {
+                let length = random.below(length);
+                (0..length).flat_map(|_| alphabet[random.below(alphabet.len())].to_vec()).collect()
+            };
+            let content = pick(40, &[b"a", b"b", b"\n", b"\r\n", b"\xE9", b"\r"]);
+            let old = String::from_utf8(pick(3, &[b"a", b"b", b"\n"])).unwrap();
+            let new = String::from_utf8(pick(4, &[b"a", b"c", b"\n"])).unwrap();
+            if old.is_empty() || old == new {
+                continue;
+            }
+            let file = std::fs::File::open(folder.write("f", &content)).unwrap();
+            let source = Source { file: &file, end: u64::MAX, window: 5, deadline: Deadline::NONE };
+            let change = Change::new(&old, &new);
+            let found = change.find(&source).unwrap();
+            let Some(place) = &found.first else { continue };
+            let mut made = Vec::new();
+            change.made(&source, &found, 0).read_to_end(&mut made).unwrap();
+            let mut wanted = String::new();
+            let first = place.line.saturating_sub(AROUND as u64).max(1);
+            let last = place.line + (newlines(place.text) + AROUND) as u64;
+            for (line, number) in made.split_inclusive(|&byte| byte == b'\n').zip(1..=last) {
+                let line = line
+                    .strip_suffix(b"\n")
+                    .map_or(line, |line| line.strip_suffix(b"\r").unwrap_or(line));
+                if number >= first {
+                    let line = crate::text::Lossy::new(line).text;
+                    wanted.push_str(&format!("{number:>6}\t{line}\n"));
+                }
+            }
+            if made.is_empty() {
+                wanted.push_str("[the file is empty now]\n");
+            }
+            let told = show(&source, &change, &found, &Mask::default()).unwrap();
+            assert_eq!(told, wanted, "{content:?} {old:?} {new:?}");
+            shown += found.count;
+        }
+        assert!(shown > 1_000, "{shown}");
     }
 
     #[test]

@@ -24,6 +24,12 @@ impl Line {
         self.bytes == self.head.len() as u64
     }
 
+    /// Puts a text in the place of the first bytes of the head.
+    pub(super) fn replace_start(&mut self, bytes: usize, text: &[u8]) {
+        self.head.splice(..bytes, text.iter().copied());
+        self.bytes = self.bytes - bytes as u64 + text.len() as u64;
+    }
+
     /// The line with its secrets masked, and without what may be the start of one that goes on
     /// behind the head.
     pub(super) fn masked(self, mask: &Mask) -> Line {
