@@ -155,7 +155,7 @@ pub fn read_all(
 
 fn inside(path: &Path, within: Option<&Path>) -> Result<(), Unusable> {
     let (Some(within), Ok(target)) = (within, path.canonicalize()) else { return Ok(()) };
-    if target.starts_with(within) {
+    if within.canonicalize().is_ok_and(|within| target.starts_with(within)) {
         return Ok(());
     }
     let message = format!("it leads out of {}", within.display());

@@ -22,6 +22,8 @@ pub(super) struct Nested {
     directory: PathBuf,
     /// The same without symbolic links; none where nothing is to be told.
     physical: Option<PathBuf>,
+    /// The root of the repository, out of which no link may lead.
+    root: PathBuf,
     /// The paths of the files that were told, as their headings spell them.
     told: HashSet<String>,
     /// How many bytes may still be.
@@ -35,6 +37,7 @@ impl Nested {
         let mut nested = Nested {
             directory: directory.to_owned(),
             physical: directory.canonicalize().ok(),
+            root: instructions::root(directory),
             told: HashSet::new(),
             left,
         };
@@ -75,7 +78,7 @@ impl Nested {
         mask: &Mask,
     ) -> Vec<Result<Instructions, Unusable>> {
         let due = self.due(call).unwrap_or_default();
-        let read = instructions::read_all(&due, self.left, self.physical.as_deref(), mask);
+        let read = instructions::read_all(&due, self.left, Some(&self.root), mask);
         for instructions in read.iter().flatten() {
             self.left -= instructions.file.bytes;
         }
@@ -272,6 +275,27 @@ mod tests {
         let folder = tree();
         let mut nested = Nested::new(folder.path(), MAX, &[]);
         assert!(nested.touched(&call("shell", "a/f"), &Mask::default()).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_may_lead_anywhere_in_the_repository_and_not_out_of_it() {
+        use std::os::unix::fs::symlink;
+        let (folder, outside) = (tree(), tree());
+        fs::create_dir(folder.path().join(".git")).unwrap();
+        fs::remove_file(folder.path().join("a/b/AGENTS.md")).unwrap();
+        symlink("../../AGENTS.md", folder.path().join("a/b/AGENTS.md")).unwrap();
+        let below = folder.path().join("a");
+        let toolbox = || {
+            let toolbox = Toolbox::new(&below, None, &Mask::default());
+            toolbox.with_instructions(&below, MAX, &[])
+        };
+        let told = section(&folder, "a/b/AGENTS.md", "Rule 0.");
+        assert_eq!(read(&mut toolbox(), "b/f"), format!("     1\tb\n{told}"));
+        fs::remove_file(folder.path().join("AGENTS.md")).unwrap();
+        symlink(outside.path().join("AGENTS.md"), folder.path().join("AGENTS.md")).unwrap();
+        let text = read(&mut toolbox(), "b/f");
+        assert!(text.ends_with(": what it says is not known]"), "{text}");
     }
 
     #[cfg(unix)]
