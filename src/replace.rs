@@ -147,6 +147,10 @@ impl Target {
         sync(&staged.file)?;
         self.refuse_changed()?;
         match inherited.and_then(|()| staged.rename(&self.path)) {
+            // Somebody took one of the two away; that is no reason to give up what they are for.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(retold(&error, "somebody removed it or what was put beside it"));
+            }
             Err(_) if self.existing.is_some() => {
                 let mut new = staged.file.try_clone()?;
                 new.rewind()?;
@@ -605,10 +609,39 @@ mod tests {
         let folder = Folder::new();
         let path = folder.write("f", "old");
         let outer = |out: &mut dyn Write| {
-            replace(&path, b"inner")?;
+            assert!(!replace(&path, b"inner")?.in_place);
             out.write_all(b"outer")
         };
-        Target::find(&path).unwrap().replace(&outer).unwrap();
+        let replaced = Target::find(&path).unwrap().replace(&outer).unwrap();
+        assert!(!replaced.in_place);
         assert_eq!((folder.read("f"), folder.names()), (b"outer".to_vec(), vec!["f".to_owned()]));
+    }
+
+    #[test]
+    fn a_file_is_not_overwritten_because_its_new_content_was_taken_away() {
+        let folder = Folder::new();
+        let path = folder.write("f", "old");
+        let content = |out: &mut dyn Write| {
+            fs::remove_file(folder.path().join(".f.uncut-0.tmp"))?;
+            out.write_all(b"new")
+        };
+        let error = Target::find(&path).unwrap().replace(&content).unwrap_err().to_string();
+        assert!(error.ends_with("; somebody removed it or what was put beside it"), "{error}");
+        assert_eq!((folder.read("f"), folder.names()), (b"old".to_vec(), vec!["f".to_owned()]));
+    }
+
+    #[test]
+    fn nobody_finds_a_file_empty_that_is_being_overwritten() {
+        struct Watching<'a>(&'a Path, &'a [u8]);
+        impl Read for Watching<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                assert_eq!(fs::metadata(self.0)?.len(), 3);
+                self.1.read(buffer)
+            }
+        }
+        let folder = Folder::new();
+        let path = folder.write("f", "old");
+        Target::find(&path).unwrap().overwrite(&mut Watching(&path, b"n"), None).unwrap();
+        assert_eq!(folder.read("f"), b"n");
     }
 }

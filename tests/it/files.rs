@@ -180,6 +180,32 @@ fn a_file_whose_protection_we_may_not_give_to_another_is_written_in_place() {
     assert!(python("import os; os.getxattr('f', 'security.test') == b'x' or exit(1)"));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_written_is_synced_before_it_is_told() {
+    if !crate::sessions::has_strace() {
+        eprintln!("skipped: no strace");
+        return;
+    }
+    let dir = Dir::new("synced").with("f", "old");
+    fs::hard_link(dir.path("f"), dir.path("g")).unwrap();
+    let arguments = ["-f", "-y", "-o", "trace", "-e", "trace=fsync"];
+    let write = ("write_file", json!({"path": "a/b/c", "content": "new"}));
+    let told = results(Uncut::below(&dir, "strace", &arguments), &[write, edit("old", "new")]);
+    assert!(told[1].contains("(written in place)"), "{told:?}");
+    let trace = dir.read("trace");
+    let root = dir.path(".").canonicalize().unwrap();
+    let synced = trace.lines().filter_map(|line| {
+        let path = line.split_once("fsync(")?.1.split_once('<')?.1.split_once('>')?.0;
+        Some(std::path::Path::new(path).strip_prefix(&root).ok()?.display().to_string())
+    });
+    // The file, its name, and those of the directories that were made for it.
+    let written = ["a", "", "a/b/.c.uncut-0.tmp", "a/b"];
+    // The copy that stays should this be the end, and the file itself.
+    let overwritten = [".f.uncut-0.tmp", "f"];
+    assert_eq!(synced.collect::<Vec<_>>(), [&written[..], &overwritten].concat(), "{trace}");
+}
+
 /// The arguments of an edit of `f`.
 fn edit(old: &str, new: &str) -> (&'static str, Value) {
     ("edit_file", json!({"path": "f", "old_string": old, "new_string": new}))
