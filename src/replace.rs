@@ -108,14 +108,17 @@ impl Target {
         self.existing.as_ref()
     }
 
-    /// Opens the file for new content that is made from the old one, and gives its length. If
-    /// anybody else changes it from now on, it is not replaced.
+    /// Opens the file for new content that is made from the old one, and gives its length.
+    ///
+    /// Other runs that open it like this wait until the file is closed, but not for ever. If anybody
+    /// changes it all the same, it is not replaced; that is noticed until just before the exchange.
     ///
     /// # Errors
     ///
     /// There is none, or it can't be read.
     pub(crate) fn open(&mut self) -> io::Result<(File, u64)> {
-        let (file, metadata) = file::open(&self.path)?;
+        let file = staged::open_alone(&self.path)?;
+        let metadata = file.metadata()?;
         let length = metadata.len();
         (self.existing, self.is_source) = (Some(metadata), true);
         Ok((file, length))
@@ -563,6 +566,36 @@ mod tests {
             assert_ne!(fs::read(&path).ok().as_deref(), Some(&b"new"[..]), "{index}");
             assert!(folder.names().len() < 2, "{index}: {:?}", folder.names());
         }
+    }
+
+    #[test]
+    fn who_opens_a_file_that_is_being_edited_gets_what_is_made_of_it() {
+        let folder = Folder::new();
+        let path = folder.write("f", "old");
+        let mut target = Target::find(&path).unwrap();
+        let (old, _) = target.open().unwrap();
+        let (about_to, is_about_to) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let mut target = Target::find(&path).unwrap();
+                about_to.send(()).unwrap();
+                io::read_to_string(target.open().unwrap().0).unwrap()
+            });
+            is_about_to.recv().unwrap();
+            target.replace(&|out| out.write_all(b"new")).unwrap();
+            drop(old);
+            assert_eq!(other.join().unwrap(), "new");
+        });
+    }
+
+    #[test]
+    fn a_file_that_somebody_keeps_locked_is_opened_all_the_same() {
+        let folder = Folder::new();
+        let path = folder.write("f", "old");
+        let other = File::open(&path).unwrap();
+        other.lock().unwrap();
+        let (file, _) = Target::find(&path).unwrap().open().unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "old");
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! New content in a temporary file beside the one that it is for.
+//! New content in a temporary file beside the one that it is for, and the locks of both.
 //!
 //! A run that is killed leaves `.NAME.uncut-N.tmp` behind, which the next write to NAME removes.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 use crate::file::{self, directory_of};
 use crate::text;
@@ -105,6 +107,32 @@ fn remove_left(path: &Path) {
     {
         let _ = fs::remove_file(path);
     }
+}
+
+/// The longest that a file is waited for which somebody else has locked, who may keep it for ever.
+#[cfg(unix)]
+const ALONE_WAIT: Duration = Duration::from_secs(2);
+
+/// Opens a file for reading, if possible when no other run has opened it like this: between the
+/// last look at a file and the rename nothing else keeps one run from undoing the change of
+/// another. The lock goes with the file.
+#[cfg(unix)]
+pub(super) fn open_alone(path: &Path) -> io::Result<File> {
+    let end = Instant::now() + ALONE_WAIT;
+    loop {
+        let (file, _) = file::open(path)?;
+        // Who had the lock has put another file in the place of this one.
+        if (lock(&file) && is_at(&file, path)) || Instant::now() >= end {
+            return Ok(file);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// There a lock would keep everybody from reading and writing it.
+#[cfg(not(unix))]
+pub(super) fn open_alone(path: &Path) -> io::Result<File> {
+    file::open(path).map(|(file, _)| file)
 }
 
 /// Locks a file, unless another process has; some file systems know no locks.
