@@ -1,5 +1,5 @@
-//! What the loop of a run and the thread that may end it share, which is as little as can be: whether
-//! a record is being written, and whether the run is over.
+//! What the loop of a run and the thread that may end it share, which is as little as can be:
+//! whether a record is being written, and whether the run is over.
 //!
 //! A process that is ended in the middle of a write leaves half a record. So whoever ends it closes
 //! the gate first: a write that has begun is waited for, and none begins afterwards.
@@ -36,8 +36,8 @@ impl Gate {
         Pass(self)
     }
 
-    /// Returns as long as the gate is open or somebody writes, and never once it is closed: whatever
-    /// was to be said, the last word is with whoever closed it.
+    /// Returns as long as the gate is open or somebody writes, and never once it is closed:
+    /// whatever was to be said, the last word is with whoever closed it.
     pub fn check(&self) {
         let is_over = |state: &mut State| state.closed && !state.writing;
         let waited = self.changed.wait_while(self.lock(), is_over);

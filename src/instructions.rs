@@ -26,8 +26,8 @@ pub struct Loaded {
     pub bytes: usize,
     /// How many follow that were not.
     pub left_out: u64,
-    /// The SHA-256 of the bytes that were taken in, in hexadecimal: of a file that was not cut, what
-    /// `sha256sum` prints.
+    /// The SHA-256 of the bytes that were taken in, in hexadecimal: of a file that was not cut,
+    /// what `sha256sum` prints.
     pub sha256: String,
 }
 
@@ -36,8 +36,8 @@ pub struct Loaded {
 pub struct Instructions {
     /// What was read.
     pub file: Loaded,
-    /// What it says, without byte order mark and with secrets masked: a cut may fall into one, and a
-    /// piece of it would pass for something else later.
+    /// What it says, without byte order mark and with secrets masked: a cut may fall into one, and
+    /// a piece of it would pass for something else later.
     pub text: String,
 }
 
@@ -87,9 +87,9 @@ pub fn discover(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The root of the repository that `directory` is in, or `directory` itself: the nearest above it that
-/// has a `.git`. One that a stranger has put there is none, as in a directory where everybody may
-/// write: it belongs to the superuser or to whoever owns `directory`.
+/// The root of the repository that `directory` is in, or `directory` itself: the nearest above it
+/// that has a `.git`. One that a stranger has put there is none, as in a directory where everybody
+/// may write: it belongs to the superuser or to whoever owns `directory`.
 pub fn root(directory: &Path) -> PathBuf {
     let own = physical(directory);
     let is_root = |above: &&Path| {
@@ -119,8 +119,8 @@ fn physical(directory: &Path) -> PathBuf {
     directory.canonicalize().unwrap_or_else(|_| directory.to_owned())
 }
 
-/// The file of a directory. Only what is not there at all is absent; whatever else is wrong with it,
-/// a link that leads nowhere included, comes out when it is read.
+/// The file of a directory. Only what is not there at all is absent; whatever else is wrong with
+/// it, a link that leads nowhere included, comes out when it is read.
 pub fn file_in(directory: &Path) -> Option<PathBuf> {
     let path = path_in(directory);
     match path.symlink_metadata() {

@@ -1,4 +1,5 @@
-//! uncut: a headless coding agent. A prompt goes in; a finished answer or a named failure comes out.
+//! uncut: a headless coding agent. A prompt goes in; a finished answer or a named failure comes
+//! out.
 //!
 //! The binary is [`cli::run`] and nothing else. An embedder puts an [`agent::Agent`] together from
 //! a [`provider::Provider`], a [`tools::Executor`] and a [`session::Session`], calls
@@ -6,14 +7,20 @@
 //!
 //! ```
 //! use uncut::message::AssistantMessage;
-//! use uncut::provider::{Completion, CompletionRequest, FinishReason, Provider, ProviderError, Usage};
+//! use uncut::provider::{
+//!     Completion, CompletionRequest, FinishReason, Provider, ProviderError, Usage,
+//! };
 //!
 //! struct Parrot;
 //!
 //! impl Provider for Parrot {
-//!     fn complete(&mut self, request: &CompletionRequest<'_>) -> Result<Completion, ProviderError> {
+//!     fn complete(
+//!         &mut self,
+//!         request: &CompletionRequest<'_>,
+//!     ) -> Result<Completion, ProviderError> {
 //!         let message = AssistantMessage::text(format!("{} messages", request.messages.len()));
-//!         Ok(Completion { message, finish_reason: FinishReason::Stop, usage: Usage::default(), model: None })
+//!         let finish_reason = FinishReason::Stop;
+//!         Ok(Completion { message, finish_reason, usage: Usage::default(), model: None })
 //!     }
 //! }
 //! # use std::num::NonZeroU32;
@@ -88,28 +95,28 @@
 //! - A message becomes part of the conversation only after its record is durable. Only [`session`]
 //!   syncs a log.
 //! - The loop has no I/O of its own: no file, no socket, no process.
-//! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes. It holds the unsafe code
-//!   but for that of `replace` which copies extended attributes. Threads are started there and by
-//!   [`time::within`], which takes on what may hang for ever: the lookup of a host, and the output
-//!   file of a process that is about to end.
+//! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes. It holds the unsafe
+//!   code but for that of `replace` which copies extended attributes. Threads are started there and
+//!   by [`time::within`], which takes on what may hang for ever: the lookup of a host, and the
+//!   output file of a process that is about to end.
 //! - Only `main` reads the process's arguments, environment, directory and standard streams. A run
-//!   can be repeated in the same process. What belongs to the process as a whole, and only a program
-//!   that owns it may ask for, are the three statics in [`process`]: where signals go, whether orphans
-//!   are adopted, and whether standard output was closed from the start.
+//!   can be repeated in the same process. What belongs to the process as a whole, and only a
+//!   program that owns it may ask for, are the three statics in [`process`]: where signals go,
+//!   whether orphans are adopted, and whether standard output was closed from the start.
 //! - Only [`cli`] prints. What it prints, what is logged and what is sent has been through
 //!   [`Mask`](secret::Mask).
 //! - No tool failure ends a run, and no endpoint failure becomes an answer.
 //! - Nothing is repaired unasked: damaged logs, cut JSON and ambiguous edits are refused.
 //! - Nothing durable depends on `Drop`: a panic aborts.
 //!
-//! One thread drives the loop, and takes in what a command prints while it waits for its end. Where a
-//! background process holds the output beyond that, a thread discards what comes. In the program, and
-//! not in a run inside another, a further thread sees signals and the deadline whatever the loop is
-//! blocked in. It shares three things with the loop: the [`gate`](gate::Gate) that lets a
+//! One thread drives the loop, and takes in what a command prints while it waits for its end. Where
+//! a background process holds the output beyond that, a thread discards what comes. In the program,
+//! and not in a run inside another, a further thread sees signals and the deadline whatever the
+//! loop is blocked in. It shares three things with the loop: the [`gate`](gate::Gate) that lets a
 //! record or a line in flight finish and none begin; the [`processes`](process::Processes) that it
-//! kills, with the files that hold their output; and the publisher of [`cli`], which knows what the run
-//! has come to, what was last said and where the result goes. It closes the gate, kills, writes the
-//! result and ends the process. Until then it says now and then what the run waits for.
+//! kills, with the files that hold their output; and the publisher of [`cli`], which knows what the
+//! run has come to, what was last said and where the result goes. It closes the gate, kills, writes
+//! the result and ends the process. Until then it says now and then what the run waits for.
 
 pub mod agent;
 pub mod cli;

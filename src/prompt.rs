@@ -40,7 +40,8 @@ pub struct SystemPrompt {
 /// Puts the system prompt together.
 ///
 /// `directory` is the working directory, absolute; `base` a file in place of the built-in text;
-/// `shell` whether commands can be run; `mask` what is masked in the files. Relative paths in `agents` and `base` are the process's.
+/// `shell` whether commands can be run; `mask` what is masked in the files. Relative paths in
+/// `agents` and `base` are the process's.
 ///
 /// # Errors
 ///

@@ -58,8 +58,9 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// It is no regular file, or an open one of a process, or it may not be written: the kernel says
-    /// so, or its mode lets nobody write, which stops us even where it would not stop the kernel.
+    /// It is no regular file, or an open one of a process, or it may not be written: the kernel
+    /// says so, or its mode lets nobody write, which stops us even where it would not stop the
+    /// kernel.
     pub(crate) fn find(path: &Path) -> io::Result<Target> {
         let existing = match fs::metadata(path) {
             Ok(metadata) => Some(metadata),
@@ -78,7 +79,8 @@ impl Target {
         Ok(Target { path, existing, is_source: false })
     }
 
-    /// Finds out whether a new file can be made, and leaves none. An existing one may be overwritten.
+    /// Finds out whether a new file can be made, and leaves none. An existing one may be
+    /// overwritten.
     ///
     /// # Errors
     ///
@@ -110,8 +112,9 @@ impl Target {
 
     /// Opens the file for new content that is made from the old one, and gives its length.
     ///
-    /// Other runs that open it like this wait until the file is closed, but not for ever. If anybody
-    /// changes it all the same, it is not replaced; that is noticed until just before the exchange.
+    /// Other runs that open it like this wait until the file is closed, but not for ever. If
+    /// anybody changes it all the same, it is not replaced; that is noticed until just before the
+    /// exchange.
     ///
     /// # Errors
     ///

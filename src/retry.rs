@@ -1,9 +1,9 @@
 //! The one place where a request is sent again.
 //!
-//! A request has no effect but a completion, and nothing of one that did not come whole is executed,
-//! so sending the same bytes again is safe. What is worth it is said by the error; here is only how
-//! often, and how long to wait in between: twice as long each time, with jitter, so that many runs
-//! that failed together don't come back together; or as long as the endpoint asks.
+//! A request has no effect but a completion, and nothing of one that did not come whole is
+//! executed, so sending the same bytes again is safe. What is worth it is said by the error; here
+//! is only how often, and how long to wait in between: twice as long each time, with jitter, so
+//! that many runs that failed together don't come back together; or as long as the endpoint asks.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -29,7 +29,8 @@ const LOADING_MAX: Duration = Duration::from_secs(10 * 60);
 /// The longest pause between two looks whether a model is loaded, unless the endpoint asks for one.
 const LOADING_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Attempts until there is a result, an error that another attempt won't change, or no attempt left.
+/// Attempts until there is a result, an error that another attempt won't change, or no attempt
+/// left.
 ///
 /// # Errors
 ///

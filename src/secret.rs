@@ -1,5 +1,5 @@
-//! What must not get out: keys and passwords. They can be sent, but not printed, and they are masked
-//! wherever else they would appear.
+//! What must not get out: keys and passwords. They can be sent, but not printed, and they are
+//! masked wherever else they would appear.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -63,8 +63,8 @@ impl fmt::Debug for Secret {
 
 /// Secrets to be masked, in plain and as they are spelled inside a JSON string.
 ///
-/// Placeholders are left alone: keys of fewer than 8 characters, and the few words that servers give
-/// as keys in their documentation.
+/// Placeholders are left alone: keys of fewer than 8 characters, and the few words that servers
+/// give as keys in their documentation.
 #[derive(Clone, Default)]
 pub struct Mask(Vec<String>);
 

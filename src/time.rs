@@ -38,8 +38,8 @@ impl Deadline {
     }
 }
 
-/// What came of some work that may hang for ever, or nothing when it takes longer than `limit`. It is
-/// done by a thread, which is left behind then.
+/// What came of some work that may hang for ever, or nothing when it takes longer than `limit`. It
+/// is done by a thread, which is left behind then.
 ///
 /// # Errors
 ///

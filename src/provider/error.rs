@@ -56,8 +56,8 @@ pub enum ProviderError {
         /// The file, the line and what is wrong with it.
         detail: String,
     },
-    /// The request was sent again until the retries were spent, or until a pause would have been too
-    /// long.
+    /// The request was sent again until the retries were spent, or until a pause would have been
+    /// too long.
     Spent {
         /// How often it was sent.
         attempts: u32,

@@ -32,9 +32,9 @@ impl Staged {
     /// Makes an empty file beside `target`. What stands for an existing file is private until it
     /// has that file's mode; a new one has the mode of any new file from the start.
     ///
-    /// Its lock shows that somebody writes it, and the kernel takes that back however a run ends: so
-    /// what nobody has locked was left behind. A process id would not show it: in a container all
-    /// runs have the same.
+    /// Its lock shows that somebody writes it, and the kernel takes that back however a run ends:
+    /// so what nobody has locked was left behind. A process id would not show it: in a container
+    /// all runs have the same.
     pub(super) fn create(target: &Path, is_private: bool) -> io::Result<Staged> {
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let path = |number| {

@@ -3,8 +3,8 @@
 //! A text without carriage returns says nothing of line endings: an LF in it stands for LF and for
 //! CRLF alike, line by line. A text that holds one spells its endings out and is taken literally.
 //! The search is that of Knuth, Morris and Pratt, over a file in which CRLF counts as one
-//! character: linear, whatever the text and the file are, and without ever looking back, so that the
-//! file may come in pieces.
+//! character: linear, whatever the text and the file are, and without ever looking back, so that
+//! the file may come in pieces.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead};

@@ -211,7 +211,8 @@ impl Place<'_> {
         Ok(Some(format!("the line most like it is {number}: {line}, and old_string has {wanted}")))
     }
 
-    /// Two lines to be compared: without their newlines, masked, and cut around the first difference.
+    /// Two lines to be compared: without their newlines, masked, and cut around the first
+    /// difference.
     fn quoted(&self, line: Line, wanted: &[u8]) -> (String, String) {
         let wanted = wanted.strip_suffix(b"\n").unwrap_or(wanted);
         let line = Lossy::new(&line.masked(self.mask).head).text.into_owned();

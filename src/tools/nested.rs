@@ -1,9 +1,9 @@
 //! AGENTS.md files below the working directory, told when a tool first touches what they are for.
 //!
 //! They come with the result of that call and not in the system prompt, which has to stay the same
-//! for the endpoint's cache. Each is told once in a conversation. A resumed one shows by itself what
-//! it was told: every section starts with a heading of its own. Which files a command touches is not
-//! guessed.
+//! for the endpoint's cache. Each is told once in a conversation. A resumed one shows by itself
+//! what it was told: every section starts with a heading of its own. Which files a command touches
+//! is not guessed.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -49,8 +49,8 @@ impl Nested {
         nested
     }
 
-    /// Takes note of what an earlier result told. The sections are the end of it, from the first line
-    /// on that is the heading of a file of ours.
+    /// Takes note of what an earlier result told. The sections are the end of it, from the first
+    /// line on that is the heading of a file of ours.
     fn recall(&mut self, result: &str) {
         let (mut offset, mut start) = (0, None);
         for line in result.split_inclusive('\n') {

@@ -4,8 +4,8 @@
 //! behind the output. Only a command that could not be started is an error, and the message says
 //! which of the things that it takes is missing.
 //!
-//! Where output is left out, the result names the file that holds all of it. The file is there until
-//! the run ends: in a session that another run goes on with, the name leads nowhere.
+//! Where output is left out, the result names the file that holds all of it. The file is there
+//! until the run ends: in a session that another run goes on with, the name leads nowhere.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write as _};

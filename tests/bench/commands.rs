@@ -67,8 +67,8 @@ pub(crate) fn flood(binary: &Path, folder: &Path, command: &str) -> Flood {
     Flood { peak, ours, theirs }
 }
 
-/// A completion that calls the shell. The commands here hold nothing that JSON would spell otherwise
-/// but backslashes.
+/// A completion that calls the shell. The commands here hold nothing that JSON would spell
+/// otherwise but backslashes.
 fn call_of(id: &str, command: &str) -> String {
     let command = command.replace('\\', r"\\\\");
     format!(

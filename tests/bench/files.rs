@@ -1,5 +1,5 @@
-//! The tools for files on large ones, beside `sed`: a line edited in 100 MB, and 101 lines read near
-//! the end of a million.
+//! The tools for files on large ones, beside `sed`: a line edited in 100 MB, and 101 lines read
+//! near the end of a million.
 //!
 //! Of a run that takes one call, that which only answers is taken off: what is left is the tool's.
 //! `sed -i` does not sync what it writes, so it is followed by a `sync` of the file.

@@ -1,5 +1,5 @@
-//! What reading costs, beside `serde_json` that reads the same bytes as a `Value`: the whole body of
-//! a response, the data of each event.
+//! What reading costs, beside `serde_json` that reads the same bytes as a `Value`: the whole body
+//! of a response, the data of each event.
 //!
 //! Each reader has a process of its own, so that its peak memory is its own.
 

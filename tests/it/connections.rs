@@ -87,9 +87,9 @@ fn a_stream_that_does_not_end_leaves_its_connection_behind() {
     assert_ne!(peers[0], peers[1]);
 }
 
-/// Runs against a server behind TLS whose first response of each connection, a call, has this behind it
-/// in the same piece; what else is asked on that connection is answered by "same". Gives what was
-/// answered, and how many connections there were.
+/// Runs against a server behind TLS whose first response of each connection, a call, has this
+/// behind it in the same piece; what else is asked on that connection is answered by "same". Gives
+/// what was answered, and how many connections there were.
 fn run_over_tls(behind: &str) -> (Ran, u32) {
     let issuer = Issuer::new("issuer");
     let dir = Dir::new("tls").with("ca.pem", issuer.pem());

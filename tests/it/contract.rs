@@ -390,8 +390,8 @@ fn nothing_that_a_command_started_outlives_the_run() {
         Endpoint::start(vec![Reply::tool_call("c", "shell", command), Reply::answer("ok")]);
     assert_eq!(uncut(&dir, &endpoint).arg("go").run().code, Some(0));
     let process = format!("/proc/{}/cmdline", dir.read("pid").trim());
-    // The signal was sent before the binary ended. Until it is delivered the process is still there,
-    // and until it is reaped it has no command line.
+    // The signal was sent before the binary ended. Until it is delivered the process is still
+    // there, and until it is reaped it has no command line.
     let alive = || std::fs::read_to_string(&process).is_ok_and(|line| !line.is_empty());
     let sent = Instant::now();
     while alive() {

@@ -1,6 +1,8 @@
-//! Files as the model and the user meet them: the tools for files and AGENTS.md, through the binary.
+//! Files as the model and the user meet them: the tools for files and AGENTS.md, through the
+//! binary.
 //!
-//! What goes wrong with files elsewhere has been reported in public. Each of these kinds has a test:
+//! What goes wrong with files elsewhere has been reported in public. Each of these kinds has a
+//! test:
 //!
 //! | number | what | report | tests |
 //! |---|---|---|---|

@@ -1,4 +1,5 @@
-//! Every outcome in every format: stdout, stderr, exit code, the output file and the session together.
+//! Every outcome in every format: stdout, stderr, exit code, the output file and the session
+//! together.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};

@@ -275,7 +275,8 @@ fn script(command: &str) -> String {
     [call, answer].map(|choice| json!({"choices": [choice]}).to_string() + "\n").concat()
 }
 
-/// Two runs at once, 100 times, of which the one that comes first does not end before the other has.
+/// Two runs at once, 100 times, of which the one that comes first does not end before the other
+/// has.
 #[test]
 fn whoever_comes_second_is_told_who_holds_the_session() {
     // A held log is looked at for a quarter of a second; so some at a time.
@@ -517,8 +518,8 @@ fn without_locks_no_record_of_another_run_is_cut_off() {
     assert_eq!(log[3]["message"]["content"], "theirs");
 }
 
-/// The name of a new log is durable in the directory that holds it, before anything else is; where a
-/// directory can't be synced at all that is all there is to do.
+/// The name of a new log is durable in the directory that holds it, before anything else is; where
+/// a directory can't be synced at all that is all there is to do.
 #[test]
 fn a_new_log_is_made_for_its_owner_and_its_directory_is_synced() {
     if !has_strace() {

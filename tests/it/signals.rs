@@ -105,8 +105,8 @@ fn the_deadline_is_seen_while_nobody_writes_to_stdin() {
     assert_ended(&finish(child), 124, "deadline");
 }
 
-/// A file that can't be opened or run by anybody else, who waits for as long as this is there: a lease
-/// stands for a file system that does not answer. None where the system has no leases.
+/// A file that can't be opened or run by anybody else, who waits for as long as this is there: a
+/// lease stands for a file system that does not answer. None where the system has no leases.
 #[cfg(target_os = "linux")]
 struct Hung(fs::File);
 
@@ -117,8 +117,8 @@ impl Hung {
         use std::os::fd::AsRawFd as _;
         const F_SETSIG: libc::c_int = 10;
         let file = fs::File::open(path).unwrap();
-        // SAFETY: fcntl with these arguments reads and writes no memory of ours. The signal that tells
-        // of somebody who waits is one that does nothing.
+        // SAFETY: fcntl with these arguments reads and writes no memory of ours. The signal that
+        // tells of somebody who waits is one that does nothing.
         let leased = unsafe {
             libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG);
             libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
@@ -288,8 +288,8 @@ fn the_processes_of_another_namespace_are_not_taken_for_those_that_have_their_nu
     if as_init(&dir).is_none() {
         return;
     }
-    // The /proc that is seen is that of the outer one, where every number of the inner one is a child
-    // of the first process.
+    // The /proc that is seen is that of the outer one, where every number of the inner one is a
+    // child of the first process.
     let outer = "n=0; while test $n -lt 90; do setsid sleep 600 & n=$((n + 1)); done
                  exec unshare --pid --fork --kill-child \"$0\" \"$@\"";
     let uncut = Uncut::below(&dir, "unshare", &[&CONTAINER[..], &["sh", "-c", outer]].concat());

@@ -1,4 +1,5 @@
-//! Streams that servers really sent, streams cut at random, and streams and bodies that are garbage.
+//! Streams that servers really sent, streams cut at random, and streams and bodies that are
+//! garbage.
 
 use std::fmt::Write as _;
 

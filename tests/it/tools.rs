@@ -161,8 +161,8 @@ fn a_command_has_three_descriptors_and_no_other() {
     assert_eq!(told[1], "0\n1\n2\n[exit 0]");
 }
 
-/// What the threads of the binary wait for in vain in a run with these commands: waits that end with
-/// their time and not with what is waited for.
+/// What the threads of the binary wait for in vain in a run with these commands: waits that end
+/// with their time and not with what is waited for.
 #[cfg(target_os = "linux")]
 #[track_caller]
 fn waits_in_vain(commands: &[&str]) -> Vec<String> {
@@ -198,8 +198,8 @@ fn every_wait_of_a_run_ends_with_its_cause() {
     }
     let commands = ["true", "sleep 0.3", "head -c 3000000 /dev/urandom", "kill -TERM $$"];
     assert_eq!(waits_in_vain(&commands), [""; 0]);
-    // Who holds the output gets a moment to end. At the end of the run it is killed, and looked after
-    // every millisecond until it is gone.
+    // Who holds the output gets a moment to end. At the end of the run it is killed, and looked
+    // after every millisecond until it is gone.
     let waits = waits_in_vain(&["sleep 9 &"]);
     let (looks, moments): (Vec<&String>, Vec<_>) =
         waits.iter().partition(|wait| wait.contains("sleep("));

@@ -2,7 +2,8 @@
 //!
 //! It polices its callers: a request that a strict server would refuse fails the test, whatever
 //! the test is about, and so does a reply that nobody asked for. It sleeps only to send a reply as
-//! slowly as the test asks for, and whatever its caller does, it ends when it is finished or dropped.
+//! slowly as the test asks for, and whatever its caller does, it ends when it is finished or
+//! dropped.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

@@ -75,8 +75,8 @@ pub(crate) fn read_body(stream: &mut impl Read, head: &str) -> io::Result<Vec<u8
     Ok(body)
 }
 
-/// Reads until the other side is gone; closing with something unread would reset the connection, and
-/// what was sent might be lost.
+/// Reads until the other side is gone; closing with something unread would reset the connection,
+/// and what was sent might be lost.
 pub(crate) fn drain(mut stream: impl Read) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(drop)
 }
