@@ -8,8 +8,7 @@ use std::iter;
 
 use crate::replace::changed;
 
-use super::matches::{Match, Needle, count, newlines};
-use super::nearest::common;
+use super::matches::{Match, Needle, common, crlfs, newlines};
 use super::source::{At, Source};
 
 /// The most places whose lines are kept.
@@ -19,8 +18,8 @@ const LINES_MAX: usize = 20;
 pub(super) struct Change<'a> {
     old: Needle<'a>,
     /// What both texts start and end with.
-    start: &'a [u8],
-    end: &'a [u8],
+    prefix: &'a [u8],
+    suffix: &'a [u8],
     /// What comes in between, for a place with LF and for one with CRLF.
     lf: &'a [u8],
     crlf: Vec<u8>,
@@ -61,12 +60,12 @@ impl<'a> Change<'a> {
         let (old, new) = (old.as_bytes(), new.as_bytes());
         // Texts that spell out their line endings are exchanged whole and as they are.
         let is_literal = needle.is_literal() || new.contains(&b'\r');
-        let (start, end) = if is_literal { (0, 0) } else { common(old, new) };
-        let lf = &new[start..new.len() - end];
+        let (prefix, suffix) = if is_literal { (0, 0) } else { common(old, new) };
+        let lf = &new[prefix..new.len() - suffix];
         let crlf = if is_literal { lf.to_vec() } else { with_crlf(lf) };
         let spelled = (is_literal && !needle.is_literal()).then_some((old, new));
-        let (start, end) = (&old[..start], &old[old.len() - end..]);
-        Change { old: needle, start, end, lf, crlf, spelled }
+        let (prefix, suffix) = (&old[..prefix], &old[old.len() - suffix..]);
+        Change { old: needle, prefix, suffix, lf, crlf, spelled }
     }
 
     /// Finds the places.
@@ -107,10 +106,10 @@ impl<'a> Change<'a> {
     }
 
     fn splice<'b>(&'b self, found: &Match, endings: &mut Endings<'_>) -> io::Result<Splice<'b>> {
-        let above = newlines(self.start);
+        let above = newlines(self.prefix);
         // Where the texts have nothing in common, there may be no endings to tell.
-        let at_start = &found.crlf[..above];
-        let at_end = &found.crlf[found.crlf.len() - newlines(self.end)..];
+        let in_prefix = &found.crlf[..above];
+        let in_suffix = &found.crlf[found.crlf.len() - newlines(self.suffix)..];
         let has_newline = self.crlf.len() > self.lf.len();
         let is_crlf = has_newline
             && match found.crlf.get(above.saturating_sub(1)) {
@@ -119,8 +118,8 @@ impl<'a> Change<'a> {
             };
         let reads_like_new = |(old, new)| spelled(old, &found.crlf).eq(new);
         Ok(Splice {
-            start: found.start + (self.start.len() + count(at_start)) as u64,
-            end: found.end - (self.end.len() + count(at_end)) as u64,
+            start: found.start + (self.prefix.len() + crlfs(in_prefix)) as u64,
+            end: found.end - (self.suffix.len() + crlfs(in_suffix)) as u64,
             line: found.line + above as u64,
             place: found.line,
             text: if is_crlf { &self.crlf } else { self.lf },

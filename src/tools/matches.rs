@@ -96,7 +96,7 @@ impl<R: BufRead> Matches<'_, R> {
             self.at += used as u64;
             if let Some((_, crlf)) = found {
                 let needle = self.search.needle;
-                let length = needle.bytes.len() + count(&crlf);
+                let length = needle.bytes.len() + crlfs(&crlf);
                 return Ok(Some(Match {
                     start: self.at - length as u64,
                     end: self.at,
@@ -117,13 +117,20 @@ impl<R: BufRead> Iterator for Matches<'_, R> {
     }
 }
 
+/// How many bytes two texts have in common at their starts and, behind that, at their ends.
+pub(super) fn common(a: &[u8], b: &[u8]) -> (usize, usize) {
+    let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let rest = a[start..].iter().rev().zip(b[start..].iter().rev());
+    (start, rest.take_while(|(a, b)| a == b).count())
+}
+
 /// How many newlines are in a text.
 pub(super) fn newlines(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| byte == b'\n').count()
 }
 
 /// How many of them are CRLF.
-pub(super) fn count(crlf: &[bool]) -> usize {
+pub(super) fn crlfs(crlf: &[bool]) -> usize {
     crlf.iter().filter(|&&is_crlf| is_crlf).count()
 }
 

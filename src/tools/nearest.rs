@@ -9,7 +9,7 @@ use crate::secret::Mask;
 use crate::text::{Lossy, head};
 
 use super::lines::{Ending, HEAD_MAX, Line, next_line};
-use super::matches::Needle;
+use super::matches::{Needle, common};
 use super::source::{At, Source};
 
 /// Why `old`, which does not stand in the file, does not.
@@ -225,13 +225,6 @@ impl Place<'_> {
 /// What is said of text that goes on where the file does not.
 fn behind(last: usize) -> String {
     format!("it goes on where the file ends, behind line {last}")
-}
-
-/// How many bytes two texts have in common at their starts and, behind that, at their ends.
-pub(super) fn common(a: &[u8], b: &[u8]) -> (usize, usize) {
-    let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    let rest = a[start..].iter().rev().zip(b[start..].iter().rev());
-    (start, rest.take_while(|(a, b)| a == b).count())
 }
 
 /// The most bytes of a line that are quoted.
