@@ -2,8 +2,8 @@
 //!
 //! The only module that prints. Stdout carries the answer (or the help) and nothing else, and a run
 //! that failed leaves it empty; or it carries JSON, whose last line is the result, whatever the
-//! outcome. Stderr carries the report and is never needed: that it is closed or full changes nothing.
-//! Nothing here is global, so that a process can run any number of times.
+//! outcome. Stderr carries the report and is never needed: that it is closed or full changes
+//! nothing. Nothing here is global, so that a process can run any number of times.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -63,9 +63,9 @@ pub struct Invocation<'a> {
 
 /// Does what the arguments ask for, from reading them to reporting how it ended.
 pub fn run(invocation: Invocation<'_>) -> Outcome {
-    let Invocation { args, env, directory, stdin, stdin_is_terminal, stdout, stderr, owns_process } =
+    let Invocation { args, env, directory, stdin, stdin_is_terminal, owns_process, .. } =
         invocation;
-    let mut reporter = Reporter::new(stdout, stderr);
+    let mut reporter = Reporter::new(invocation.stdout, invocation.stderr);
     reporter.publisher.set_mask(Mask::new(parse::keys(&args, &env)));
     let mut inputs = Inputs { env: &env, directory, stdin, stdin_is_terminal, owns_process };
     let ended = match parse::parse(&args, &env) {

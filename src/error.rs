@@ -13,9 +13,9 @@ use crate::verdict::Refusal;
 /// `Display` says what happened, [`advice`](Error::advice) what to do, and
 /// [`outcome`](Error::outcome) is what a script sees. Embedders branch with `match`.
 ///
-/// What others said stands in there whole and as it came. Who shows it masks it first, and only then
-/// makes it short and safe to print, as [`message_line`](crate::text::message_line) does: of a key
-/// that is cut in two, neither part would be known.
+/// What others said stands in there whole and as it came. Who shows it masks it first, and only
+/// then makes it short and safe to print, as [`message_line`](crate::text::message_line) does: of a
+/// key that is cut in two, neither part would be known.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -70,12 +70,12 @@
 //! | 0 | [`file`](mod@file) | opening what was named from outside, without blocking |
 //! | 0 | [`gate`] | what the loop and the thread that may end it share |
 //! | 0 | [`url`] | URLs, as far as endpoints and proxies have them |
-//! | 1 | `replace` | a file's content replaced as a whole: the old one or the new one after a crash |
+//! | 1 | `replace` | a file's content replaced as a whole: after a crash the old or the new |
 //! | 1 | [`instructions`] | AGENTS.md files: which there are, what of them fits |
 //! | 1 | [`process`] | commands: start, capture, time limit, kill |
 //! | 1 | [`proxy`] | which proxy a request goes through |
 //! | 1 | [`message`] | messages, roles, tool calls, as endpoint and log have them |
-//! | 2 | [`provider`] | the [`Provider`](provider::Provider) trait, completions, why there is none |
+//! | 2 | [`provider`] | the [`Provider`](provider::Provider) trait, completions, or why none |
 //! | 3 | [`session`] | the conversation and its log |
 //! | 3 | [`tools`] | the [`Executor`](tools::Executor) trait and the four tools |
 //! | 3 | [`verdict`] | whether a completion can be trusted |

@@ -5,9 +5,9 @@
 //! in their own way, wait for ever and replace what is not UTF-8. Everything is spelled out in
 //! `agent` and `OpenAi::post`, and connections are opened by `Connect`.
 //!
-//! A connection is kept for the next request when its response has been read to the end. One that the
-//! other side has closed by then costs nothing: that is seen before it is used again, or else the
-//! request goes out once more on a new one.
+//! A connection is kept for the next request when its response has been read to the end. One that
+//! the other side has closed by then costs nothing: that is seen before it is used again, or else
+//! the request goes out once more on a new one.
 
 mod connect;
 mod endpoint;
@@ -61,12 +61,13 @@ const BODY_MAX: usize = 64 << 20;
 const REFUSAL_MAX: usize = 1 << 20;
 const REFUSAL_TIME: Duration = Duration::from_secs(10);
 
-/// How long a connection may lie unused and still be taken for the next request. Somewhere between the
-/// two sides it may be forgotten without a word, and then nothing would come until the idle time-out.
+/// How long a connection may lie unused and still be taken for the next request. Somewhere between
+/// the two sides it may be forgotten without a word, and then nothing would come until the idle
+/// time-out.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// A connection that had been closed shows it within this time of its use. What comes later is a server
-/// that had the request.
+/// A connection that had been closed shows it within this time of its use. What comes later is a
+/// server that had the request.
 const STALE_MAX: Duration = Duration::from_secs(1);
 
 /// How much of a body that is too large stands in the error.
@@ -202,8 +203,8 @@ impl OpenAi {
         })
     }
 
-    /// Whether an error without a response only says that a connection of an earlier request had been
-    /// closed in the meantime. There is never a second one to be taken for the same request.
+    /// Whether an error without a response only says that a connection of an earlier request had
+    /// been closed in the meantime. There is never a second one to be taken for the same request.
     fn is_stale(&self, error: &io::Error) -> bool {
         !self.track.get().opened && is_closed(error)
     }

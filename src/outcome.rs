@@ -68,12 +68,14 @@ impl Outcome {
         (
             Outcome::Rejected,
             "rejected",
-            "the endpoint or the proxy refused for good (400, 401, 403, 404, 422, a redirect, exhausted quota), or a certificate is not to be trusted",
+            "the endpoint or the proxy refused for good (400, 401, 403, 404, 422, a redirect, \
+             exhausted quota), or a certificate is not to be trusted",
         ),
         (
             Outcome::Protocol,
             "protocol",
-            "the response is not a completion: HTML, not JSON, no choices, a call without a name, an unknown finish reason",
+            "the response is not a completion: HTML, not JSON, no choices, a call without a name, \
+             an unknown finish reason",
         ),
         (
             Outcome::Truncated,
@@ -101,7 +103,8 @@ impl Outcome {
         (
             Outcome::Transient,
             "transient",
-            "408, 409, 425, 429, 500, 502 to 504, 520 to 524, 529, no connection, a time-out, and the retries are spent: try again later",
+            "408, 409, 425, 429, 500, 502 to 504, 520 to 524, 529, no connection, a time-out, and \
+             the retries are spent: try again later",
         ),
         (Outcome::Deadline, "deadline", "--timeout is over"),
         (Outcome::Hangup, "hangup", "SIGHUP"),

@@ -8,7 +8,8 @@
 //! and from then on a thread discards what comes, so that a background process neither blocks on a
 //! full pipe nor dies of a closed one.
 //!
-//! What is too long to be kept in memory lies in a file, for as long as the run lasts and no longer.
+//! What is too long to be kept in memory lies in a file, for as long as the run lasts and no
+//! longer.
 //!
 //! Every command gets a session and process group of its own. A signal goes to the group while the
 //! shell is not reaped, since until then no other process can get its number. Groups in which
@@ -202,8 +203,8 @@ impl Processes {
     }
 
     /// Kills whatever the commands left running, and the one that runs; none is started afterwards.
-    /// Gives the names of what was killed, as far as the system tells (Linux). Removes the files that
-    /// hold whole outputs.
+    /// Gives the names of what was killed, as far as the system tells (Linux). Removes the files
+    /// that hold whole outputs.
     ///
     /// To be called explicitly: a program that aborts on panic, or that a signal ends, drops
     /// nothing.
@@ -223,9 +224,9 @@ impl Processes {
         killed
     }
 
-    /// Reaps what commands left behind and has ended, so that none stays a zombie. Not while a shell is
-    /// started, which may hang: whoever watches for signals must not wait for that, and the next command
-    /// that ends catches up.
+    /// Reaps what commands left behind and has ended, so that none stays a zombie. Not while a
+    /// shell is started, which may hang: whoever watches for signals must not wait for that, and
+    /// the next command that ends catches up.
     #[cfg(unix)]
     fn reap_orphans(&self) {
         if let Some(groups) = lock_within(&self.groups, Duration::ZERO) {
@@ -252,8 +253,8 @@ impl Processes {
     }
 
     /// Gives the number of an ended shell free, and forgets the groups that nothing lives in. In
-    /// one go, since the number of a forgotten group may soon belong to somebody else. Gives how the
-    /// shell ended, and whether something lives on in its group.
+    /// one go, since the number of a forgotten group may soon belong to somebody else. Gives how
+    /// the shell ended, and whether something lives on in its group.
     fn reap(&self, group: &Group) -> io::Result<(How, bool)> {
         let mut groups = lock(&self.groups);
         let how = group.reap();

@@ -82,8 +82,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// All but [`SessionError::Changed`] and [`SessionError::Record`]. A log that was there is as it
-    /// was.
+    /// All but [`SessionError::Changed`] and [`SessionError::Record`]. A log that was there is as
+    /// it was.
     pub fn open(path: &Path) -> Result<Session, SessionError> {
         let opened = storage::open(path)?;
         let mut conversation = Conversation::default();
@@ -271,14 +271,16 @@ pub enum SessionError {
         /// What is wrong with it.
         detail: String,
     },
-    /// Another process has written to the log, removed or replaced it, so no record is written to it.
+    /// Another process has written to the log, removed or replaced it, so no record is written to
+    /// it.
     Changed {
         /// The log.
         path: PathBuf,
         /// What was found.
         detail: String,
     },
-    /// A record could not be written or synced, now or earlier, or there is no room for a first one.
+    /// A record could not be written or synced, now or earlier, or there is no room for a first
+    /// one.
     Write {
         /// The log.
         path: PathBuf,

@@ -120,7 +120,8 @@ fn push_safe(text: &mut String, character: char) {
 /// Characters that move the cursor, change colours or reorder what stands around them.
 fn is_unsafe(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(character, '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

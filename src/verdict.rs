@@ -441,9 +441,8 @@ mod tests {
         check("tool_calls", CUT, 0, cut());
         check("stop", CUT, 0, cut());
         let call = |arguments: &str| {
-            format!(
-                r#"{{"tool_calls":[{{"id":"1","function":{{"name":"shell","arguments":{arguments}}}}}]}}"#
-            )
+            let function = format!(r#"{{"name":"shell","arguments":{arguments}}}"#);
+            format!(r#"{{"tool_calls":[{{"id":"1","function":{function}}}]}}"#)
         };
         for whole in [
             r#""""#,

@@ -219,7 +219,8 @@ impl Check<'_, '_> {
         } else if self.options.settings.form.stream == Stream::Off {
             "not asked for"
         } else {
-            "completions come as one body; a slow model is silent until it is done, see --idle-timeout"
+            "completions come as one body; a slow model is silent until it is done, see \
+             --idle-timeout"
         }
     }
 

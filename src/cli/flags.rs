@@ -73,8 +73,8 @@ pub(super) const FLAGS: &[Flag] = &[
         short: Some('f'),
         takes: Takes::Value("FILE", |draft, given| store(&mut draft.prompt_file, path(given))),
         help: "read the prompt from FILE",
-        details: "A regular file of UTF-8, at most 16 MB; a byte order mark and line ends at the end \
-                  are dropped. To read standard input, give - by itself.",
+        details: "A regular file of UTF-8, at most 16 MB; a byte order mark and line ends at the \
+                  end are dropped. To read standard input, give - by itself.",
         ..ROW
     },
     Flag {
@@ -195,8 +195,8 @@ pub(super) const FLAGS: &[Flag] = &[
         env: &["UNCUT_MAX_RETRIES"],
         default: Some("4"),
         help: "how often a request that failed for now is sent again",
-        details: "After 0.5 s, then twice as long each time, or as the endpoint asks. A server that \
-                  loads its model is waited for beside that, for up to 10 minutes.",
+        details: "After 0.5 s, then twice as long each time, or as the endpoint asks. A server \
+                  that loads its model is waited for beside that, for up to 10 minutes.",
         ..ROW
     },
     Flag {
@@ -271,8 +271,9 @@ pub(super) const FLAGS: &[Flag] = &[
         long: "repair-session",
         takes: Takes::Nothing(|draft, origin| draft.repair_session = Some(origin.clone())),
         help: "move what is damaged of the session to a file beside it",
-        details: "From the first line that can't be read to the end, into FILE.damaged-1, -2 and so \
-                  on. Then the run goes on, if there is a prompt; standard input is only read for -.",
+        details: "From the first line that can't be read to the end, into FILE.damaged-1, -2 and \
+                  so on. Then the run goes on, if there is a prompt; standard input is only read \
+                  for -.",
         ..ROW
     },
     Flag {
@@ -315,8 +316,8 @@ pub(super) const FLAGS: &[Flag] = &[
         env: &["UNCUT_OUTPUT"],
         default: Some("text"),
         help: "what stands on stdout: text, json or jsonl",
-        details: "text: the answer. json: the result, one object, whatever the outcome. jsonl: each \
-                  event as an object on a line, and last the result.",
+        details: "text: the answer. json: the result, one object, whatever the outcome. jsonl: \
+                  each event as an object on a line, and last the result.",
         ..ROW
     },
     Flag {
@@ -326,8 +327,8 @@ pub(super) const FLAGS: &[Flag] = &[
             store(&mut draft.common.output_file, path(given))
         }),
         help: "write what goes to stdout to FILE as well",
-        details: "At the end and as a whole, in place of what FILE held before. A run that fails has \
-                  no text for it, and leaves it empty.",
+        details: "At the end and as a whole, in place of what FILE held before. A run that fails \
+                  has no text for it, and leaves it empty.",
         ..ROW
     },
     Flag {

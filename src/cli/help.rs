@@ -33,7 +33,8 @@ const INDENT: usize = 32;
 /// What `--help` prints, without the newline at the end.
 pub(super) fn text() -> String {
     let mut help = format!(
-        "uncut {}: a headless coding agent\n\nUsage: uncut [OPTIONS] [PROMPT...]\n\n{ABOUT}\n\nPrompt:\n",
+        "uncut {}: a headless coding agent\n\nUsage: uncut [OPTIONS] [PROMPT...]\n\n{ABOUT}\n\n\
+         Prompt:\n",
         env!("CARGO_PKG_VERSION")
     );
     for (name, meaning) in OPERANDS {

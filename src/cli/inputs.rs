@@ -17,8 +17,8 @@ const PROMPT_MAX: u64 = 16 << 20;
 /// The longest file with a key, in bytes.
 const KEY_MAX: u64 = 64 << 10;
 
-/// Where uncut was started, and relative paths are meant to start; none where the system can't tell,
-/// because the directory was removed.
+/// Where uncut was started, and relative paths are meant to start; none where the system can't
+/// tell, because the directory was removed.
 #[derive(Clone, Copy)]
 pub(super) struct Start<'a>(pub(super) Option<&'a Path>);
 

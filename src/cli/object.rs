@@ -1,7 +1,8 @@
 //! JSON objects for machines: one on a line, nothing but ASCII.
 //!
 //! Line readers disagree about U+2028 and the like, and not every pipeline is UTF-8: so whatever is
-//! not ASCII goes out as `\u` escapes. No secret gets out: it is masked when the object becomes a line.
+//! not ASCII goes out as `\u` escapes. No secret gets out: it is masked when the object becomes a
+//! line.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -77,8 +78,8 @@ impl Object {
     }
 }
 
-/// The same JSON, masked. Each string is for itself, so that a number stays one that is spelled like a
-/// secret, and a secret is known however it is escaped.
+/// The same JSON, masked. Each string is for itself, so that a number stays one that is spelled
+/// like a secret, and a secret is known however it is escaped.
 fn masked(json: &str, mask: &Mask) -> String {
     let mut masked = String::with_capacity(json.len());
     let mut rest = json;

@@ -1,9 +1,9 @@
 //! Where the result goes: standard output, and the file of `--output-file`.
 //!
 //! Nothing gets there unmasked. Shared by the loop and the thread that may end the process, so that
-//! there is one result whoever comes first. No lock is held while anything is waited for but the one
-//! of standard output, and that only while it is written: who finds it taken knows that a line there
-//! is not finished.
+//! there is one result whoever comes first. No lock is held while anything is waited for but the
+//! one of standard output, and that only while it is written: who finds it taken knows that a line
+//! there is not finished.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -121,8 +121,8 @@ impl Publisher {
         }
     }
 
-    /// Writes a piece of text that is no answer, such as a session that is to be shown. Where a file
-    /// has it too, it may be that nobody reads the rest of it from standard output.
+    /// Writes a piece of text that is no answer, such as a session that is to be shown. Where a
+    /// file has it too, it may be that nobody reads the rest of it from standard output.
     pub(super) fn text(&self, stdout: &mut dyn Write, text: &str) -> io::Result<()> {
         let text = &self.mask().text(text);
         let _pass = self.gate.enter();
@@ -134,8 +134,8 @@ impl Publisher {
     }
 
     /// Writes the last there is to say, and returns how the run ended after that: that it can't be
-    /// said changes it. To be called once, and with a pass of the gate. Does not return when somebody
-    /// else has had the last word meanwhile, because it took too long.
+    /// said changes it. To be called once, and with a pass of the gate. Does not return when
+    /// somebody else has had the last word meanwhile, because it took too long.
     pub(super) fn conclude(
         &self,
         stdout: &mut dyn Write,

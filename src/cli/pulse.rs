@@ -1,5 +1,5 @@
-//! The heartbeat: a line now and then while a run is silent, so that whoever reads the log knows what
-//! it waits for.
+//! The heartbeat: a line now and then while a run is silent, so that whoever reads the log knows
+//! what it waits for.
 
 use std::time::{Duration, Instant};
 

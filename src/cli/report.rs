@@ -226,8 +226,8 @@ impl<'a> Reporter<'a> {
         self.publisher.text(self.stdout, text)
     }
 
-    /// Says the last there is to say, here and on stdout, and returns the outcome. A run that is being
-    /// ended has no answer any more; one that has begun to print it may finish.
+    /// Says the last there is to say, here and on stdout, and returns the outcome. A run that is
+    /// being ended has no answer any more; one that has begun to print it may finish.
     pub(super) fn conclude(&mut self, ended: Result<Option<String>, Failure>) -> Outcome {
         let ended = ended.map_err(|failure| self.short(failure));
         self.doing("waiting for the reader of stdout");

@@ -23,8 +23,8 @@ const END_MAX: usize = 2_000;
 /// Bytes of a word of others in the line of a record: a time, a model, a name.
 const WORD_MAX: usize = 100;
 
-/// Prints the records of the log at `path`, and what they come to; where JSON is asked for, only the
-/// latter.
+/// Prints the records of the log at `path`, and what they come to; where JSON is asked for, only
+/// the latter.
 ///
 /// # Errors
 ///

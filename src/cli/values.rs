@@ -1,8 +1,8 @@
 //! What a value of a flag may look like.
 //!
-//! A function here reads one value and says what is wrong with it, without naming the flag: the same
-//! value may have come from a variable. The value stands in it whole, because what is secret of it is
-//! only known to whoever shows it.
+//! A function here reads one value and says what is wrong with it, without naming the flag: the
+//! same value may have come from a variable. The value stands in it whole, because what is secret
+//! of it is only known to whoever shows it.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;

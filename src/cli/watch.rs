@@ -12,12 +12,12 @@ use crate::process::{self, Ending, Processes, Standard};
 use crate::text::one_line;
 use crate::time::Deadline;
 
-/// How long the loop is left alone after the deadline. It has limits of its own that end with it, and
-/// can say more about what it was doing.
+/// How long the loop is left alone after the deadline. It has limits of its own that end with it,
+/// and can say more about what it was doing.
 const SLACK: Duration = Duration::from_millis(250);
 
-/// How long a record or an answer in flight may take. A disk or a reader that takes longer may never
-/// come back.
+/// How long a record or an answer in flight may take. A disk or a reader that takes longer may
+/// never come back.
 const WRITE_MAX: Duration = Duration::from_secs(5);
 
 /// Bytes of the line that names what was killed. Both lines together go into a pipe in one piece.

@@ -1,7 +1,7 @@
 //! What an endpoint does not know of a request, and says so, is left out of it.
 //!
-//! Three members of a request are refused by servers that are fine otherwise. Which it is stands only
-//! in the words of the refusal.
+//! Three members of a request are refused by servers that are fine otherwise. Which it is stands
+//! only in the words of the refusal.
 
 use crate::provider::{Meaning, ProviderError, StatusError};
 use crate::text::Lossy;
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn a_refused_member_is_replaced_and_others_are_not_guessed_at() {
         let max = RequestForm { max_completion_tokens: true, ..RequestForm::default() };
-        let unsupported = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
-                           'max_completion_tokens' instead.";
+        let unsupported = "Unsupported parameter: 'max_tokens' is not supported with this model. \
+                           Use 'max_completion_tokens' instead.";
         check(unsupported, Some(max.clone()));
         let bare = RequestForm { stream: Stream::Bare, ..RequestForm::default() };
         check("unknown field `stream_options`", Some(bare));

@@ -46,9 +46,9 @@ impl<R: Read> Incoming<R> {
         self.received
     }
 
-    /// Whether it is a stream of events, whatever was asked for: some servers answer a request for a
-    /// stream in one body, and some give it no type or a wrong one. Reads no more than it takes to
-    /// tell.
+    /// Whether it is a stream of events, whatever was asked for: some servers answer a request for
+    /// a stream in one body, and some give it no type or a wrong one. Reads no more than it takes
+    /// to tell.
     pub(super) fn is_stream(&mut self, headers: &HeaderMap) -> io::Result<bool> {
         let kind =
             headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes().to_ascii_lowercase());
@@ -107,8 +107,8 @@ impl<R: Read> Incoming<R> {
         }
     }
 
-    /// Reads once more behind the last event, where in most cases nothing but the end of the body is
-    /// to come: only then can the connection serve another request.
+    /// Reads once more behind the last event, where in most cases nothing but the end of the body
+    /// is to come: only then can the connection serve another request.
     fn read_end(&mut self, patience: &Patience) {
         patience.cut_to(AFTER_DONE);
         let _ = self.read_some();

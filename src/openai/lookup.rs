@@ -1,7 +1,7 @@
 //! The addresses of a host.
 //!
-//! The system's resolver takes no limit, so it is asked in a thread that is left behind when the time
-//! is over. The HTTP library does the same, and panics when there is no thread to be had.
+//! The system's resolver takes no limit, so it is asked in a thread that is left behind when the
+//! time is over. The HTTP library does the same, and panics when there is no thread to be had.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};

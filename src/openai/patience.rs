@@ -1,7 +1,7 @@
 //! How long silence is still worth waiting for, which may turn out in the middle of a response.
 //!
-//! The limits of a request are fixed when it is sent. But the rest of a refusal, or of a stream whose
-//! model is done, is not worth the minutes that an answer is.
+//! The limits of a request are fixed when it is sent. But the rest of a refusal, or of a stream
+//! whose model is done, is not worth the minutes that an answer is.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

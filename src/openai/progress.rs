@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How far a request came. Where there is a proxy, the addresses are those of the proxy. A connection
-/// of an earlier request leaves all but the last of it as if nothing had been needed.
+/// How far a request came. Where there is a proxy, the addresses are those of the proxy. A
+/// connection of an earlier request leaves all but the last of it as if nothing had been needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {

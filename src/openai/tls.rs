@@ -1,8 +1,8 @@
 //! TLS: whose certificates are trusted, the handshake, and what its failures mean to people.
 //!
-//! The HTTP library has a TLS of its own, which trusts either the issuers that are built in or those
-//! that it is given. Here the given ones are added, so that naming a private issuer never takes the
-//! public ones away. There is no way to turn the check of a certificate off.
+//! The HTTP library has a TLS of its own, which trusts either the issuers that are built in or
+//! those that it is given. Here the given ones are added, so that naming a private issuer never
+//! takes the public ones away. There is no way to turn the check of a certificate off.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -140,8 +140,8 @@ impl Transport for TlsTransport {
         Ok(read > 0)
     }
 
-    /// Nothing may have come behind the response that was read: not in the socket, nor in the buffer
-    /// above it, nor decrypted already. It would be taken for the next one.
+    /// Nothing may have come behind the response that was read: not in the socket, nor in the
+    /// buffer above it, nor decrypted already. It would be taken for the next one.
     fn is_open(&mut self) -> bool {
         let state = self.stream.conn.process_new_packets();
         let is_quiet = state
@@ -239,7 +239,8 @@ fn certificate_explained(error: &CertificateError, peer: &str) -> (String, &'sta
         // There is no variant for it.
         E::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => (
             format!("{of} is that of an issuer, and can't be a server's too (self-signed?)"),
-            "issue one that is no CA (openssl req -x509 -addext basicConstraints=critical,CA:FALSE)",
+            "issue one that is no CA (openssl req -x509 -addext \
+             basicConstraints=critical,CA:FALSE)",
         ),
         other => (format!("{of} can't be used: {other}"), "give the server another certificate"),
     }

@@ -1,5 +1,5 @@
-//! When a run is to end before it is done: a thread of its own sees it, whatever the loop is blocked
-//! in.
+//! When a run is to end before it is done: a thread of its own sees it, whatever the loop is
+//! blocked in.
 
 use std::io;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub enum Ending {
 }
 
 /// Starts a thread that calls `end` when the process is asked to end or the deadline has passed,
-/// whatever the other threads are blocked in. Once in the life of a process. Until then it calls `beat`
-/// now and then, which says after how long to call it again.
+/// whatever the other threads are blocked in. Once in the life of a process. Until then it calls
+/// `beat` now and then, which says after how long to call it again.
 ///
 /// # Errors
 ///
@@ -58,7 +58,8 @@ fn await_ending(
             Ok(Some(signals::Seen::Child)) => processes.reap_orphans(),
             Ok(None) if deadline.has_passed() => return Ending::Deadline,
             Ok(None) => {}
-            // The pipe is ours at both ends. Should it break all the same, the deadline still holds.
+            // The pipe is ours at both ends. Should it break all the same, the deadline still
+            // holds.
             Err(_) => return await_deadline(deadline, beat),
         }
     }

@@ -1,5 +1,5 @@
-//! Job objects: what a command starts stays in the job of its shell, whoever its parent is, and can be
-//! killed and counted as one.
+//! Job objects: what a command starts stays in the job of its shell, whoever its parent is, and can
+//! be killed and counted as one.
 //!
 //! The system kills what is in a job when the last handle of it is closed, so that a killed program
 //! takes its commands along.

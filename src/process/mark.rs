@@ -1,9 +1,9 @@
 //! Which command a process came from, as its environment tells.
 //!
-//! A daemon has lost its parent and left its session; what stays with it is the environment, in which
-//! every command has a mark of its own. The mark tells commands apart that leave something running.
-//! It proves nothing: a program may clear its environment, so that one without a mark may have come
-//! from any command.
+//! A daemon has lost its parent and left its session; what stays with it is the environment, in
+//! which every command has a mark of its own. The mark tells commands apart that leave something
+//! running. It proves nothing: a program may clear its environment, so that one without a mark may
+//! have come from any command.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher as _, RandomState};

@@ -1,7 +1,7 @@
 //! The output of a command, taken in by a thread of its own.
 //!
-//! There is no way to wait for a pipe and a process at once here. The thread reads until nobody holds
-//! the other end; what comes when the command has ended is discarded.
+//! There is no way to wait for a pipe and a process at once here. The thread reads until nobody
+//! holds the other end; what comes when the command has ended is discarded.
 
 use std::io::{self, PipeReader, Read as _};
 use std::sync::mpsc::{self, Receiver};
@@ -50,7 +50,8 @@ impl Output {
         shell.wait(time)
     }
 
-    /// Waits until nobody holds the other end, for at most `time`; gives whether somebody still does.
+    /// Waits until nobody holds the other end, for at most `time`; gives whether somebody still
+    /// does.
     pub(super) fn is_held_after(&mut self, time: Option<Duration>) -> bool {
         let wait = || match time {
             Some(time) => self.end.recv_timeout(time).is_ok(),

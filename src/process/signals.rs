@@ -3,8 +3,8 @@
 //! The loop may be blocked in a read, a write or a wait for a long time. A handler may do next to
 //! nothing; ours writes the number of the signal into a pipe, and the thread that reads it does the
 //! rest. A signal that was ignored when the program started, as `nohup` has it, stays ignored.
-//! Handlers are not handed down to commands. With a handler in place a signal also reaches the first
-//! process of a container, which is spared the default actions.
+//! Handlers are not handed down to commands. With a handler in place a signal also reaches the
+//! first process of a container, which is spared the default actions.
 #![expect(unsafe_code, reason = "std has no sigaction")]
 
 use std::io::{self, PipeReader, Read as _};
@@ -76,8 +76,8 @@ impl Signals {
     }
 }
 
-/// Lets the signals through, which a parent may have blocked. A thread inherits that from the one that
-/// starts it, and so a signal always finds one that takes it.
+/// Lets the signals through, which a parent may have blocked. A thread inherits that from the one
+/// that starts it, and so a signal always finds one that takes it.
 fn unblock() -> io::Result<()> {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: sigemptyset makes a valid set of it, and the others read or write only that.
@@ -111,9 +111,9 @@ fn catch(signal: libc::c_int) -> io::Result<()> {
 extern "C" fn note(signal: libc::c_int) {
     // Every signal that is caught has a number of one byte.
     let number = signal as u8;
-    // SAFETY: write is async-signal-safe and reads one byte. The pipe is never full of what matters:
-    // whoever reads it is awake as long as there is something in it. What write does to errno is
-    // undone, because the code that was interrupted may be about to look at it.
+    // SAFETY: write is async-signal-safe and reads one byte. The pipe is never full of what
+    // matters: whoever reads it is awake as long as there is something in it. What write does to
+    // errno is undone, because the code that was interrupted may be about to look at it.
     unsafe {
         let errno = errno();
         let before = *errno;

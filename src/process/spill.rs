@@ -2,8 +2,8 @@
 //!
 //! The files of a run lie in one folder, which is made when the first is needed and removed with
 //! all that is in it when the run ends: until then the model may go back to any of them. Nobody
-//! else can look into it, since commands print what is not for everybody. What a file holds has been
-//! through the mask, and is text as it would have been shown.
+//! else can look into it, since commands print what is not for everybody. What a file holds has
+//! been through the mask, and is text as it would have been shown.
 //!
 //! A process that is killed can't remove its folder. It held a lock in there, which the system has
 //! let go of; so the next run that makes a folder in the same place removes those that are old and

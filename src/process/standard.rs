@@ -92,8 +92,9 @@ fn await_room(stream: impl AsFd, deadline: Deadline) -> io::Result<bool> {
 #[cfg(unix)]
 const PIECE: usize = 4096;
 
-/// Standard error of the process. A line that nobody takes for long is lost, and so are those behind
-/// it until there is room again, which is then said: no report is worth a run that stands still.
+/// Standard error of the process. A line that nobody takes for long is lost, and so are those
+/// behind it until there is room again, which is then said: no report is worth a run that stands
+/// still.
 #[derive(Debug)]
 #[cfg(unix)]
 pub struct Stderr {
@@ -140,7 +141,8 @@ impl Write for Stderr {
 /// all of it went out. A reader that has gone to sleep must not keep a process from ending.
 #[cfg(unix)]
 pub fn tell(stream: Standard, text: &str, limit: Duration) -> bool {
-    // Not by way of the standard library's streams: somebody may be blocked while holding their lock.
+    // Not by way of the standard library's streams: somebody may be blocked while holding their
+    // lock.
     let file = match stream {
         Standard::Output => Stdout::new().0,
         Standard::Error => Stderr::new().file,

@@ -89,8 +89,8 @@ impl Group {
         self.signal(libc::SIGTERM);
     }
 
-    /// Ends every process of the group, and what came of the command and left it. `shells` are those
-    /// that are not reaped, among which this one has to be.
+    /// Ends every process of the group, and what came of the command and left it. `shells` are
+    /// those that are not reaped, among which this one has to be.
     pub(super) fn kill_with_descendants(&self, shells: &[u32]) {
         let shell = descendants::all().into_iter().find(|one| one.id == self.shell);
         if let Some(shell) = shell {
@@ -117,8 +117,8 @@ impl Group {
         self.shell.unsigned_abs()
     }
 
-    /// Whether no process of the group is left; a shell that is not reaped, which is among `shells`,
-    /// still counts.
+    /// Whether no process of the group is left; a shell that is not reaped, which is among
+    /// `shells`, still counts.
     pub(super) fn is_empty(&self, shells: &[u32]) -> bool {
         let is_missing = |error: io::Error| error.raw_os_error() == Some(libc::ESRCH);
         // No process gets the number of a group that is there: whoever has that of a shell that was

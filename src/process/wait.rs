@@ -1,7 +1,8 @@
-//! A wait for the end of a shell, or for its output, that has a limit and leaves the shell to be reaped.
+//! A wait for the end of a shell, or for its output, that has a limit and leaves the shell to be
+//! reaped.
 //!
-//! Linux has a descriptor for the end of a process. Where it is not to be had, a look is taken every
-//! few milliseconds.
+//! Linux has a descriptor for the end of a process. Where it is not to be had, a look is taken
+//! every few milliseconds.
 #![expect(unsafe_code, reason = "std has no pidfd_open, poll, waitid and fcntl")]
 
 use std::io::{self, PipeReader};

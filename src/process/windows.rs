@@ -1,10 +1,10 @@
 //! Commands on Windows: `cmd.exe`, in a job of its own.
 //!
-//! The job takes in whatever the command starts, and cannot be left. There is no way to ask a process
-//! without a window to end, so what takes too long is killed at once.
+//! The job takes in whatever the command starts, and cannot be left. There is no way to ask a
+//! process without a window to end, so what takes too long is killed at once.
 //!
-//! What `cmd.exe` itself prints is in the code page of the console, and so may be what other programs
-//! print. It is read as UTF-8 all the same, and the bytes that are not are counted.
+//! What `cmd.exe` itself prints is in the code page of the console, and so may be what other
+//! programs print. It is read as UTF-8 all the same, and the bytes that are not are counted.
 
 use std::collections::BTreeSet;
 use std::io::{self, PipeWriter};

@@ -112,8 +112,8 @@ impl Log {
                 return self.fail(detail, true);
             }
             Ok(None) => {
-                let detail = "it was removed or replaced while this run wrote to it; the records of \
-                              this run are gone";
+                let detail = "it was removed or replaced while this run wrote to it; the records \
+                              of this run are gone";
                 return self.fail(detail.to_owned(), true);
             }
             Err(error) => return self.fail(error.to_string(), false),
@@ -255,8 +255,8 @@ fn exposed(_path: &Path, _metadata: &fs::Metadata) -> Option<String> {
 }
 
 /// The process that holds the lock, as Linux tells it; a file system whose files don't have its own
-/// device number can't be found there. The list is longer than one read of it, and may lose an entry
-/// between two when others come and go, so one that is not found is looked for again.
+/// device number can't be found there. The list is longer than one read of it, and may lose an
+/// entry between two when others come and go, so one that is not found is looked for again.
 #[cfg(target_os = "linux")]
 fn holder(metadata: &fs::Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;

@@ -305,8 +305,8 @@ mod tests {
         check_error(
             b"}\n\nfn a\n}\n\nfn b\n}\n\nfn c\n",
             "}\n\nfn ",
-            "old_string was found 3 times in f, at lines 1, 4, 7; nothing was changed: include more \
-             surrounding lines, or set replace_all to true",
+            "old_string was found 3 times in f, at lines 1, 4, 7; nothing was changed: include \
+             more surrounding lines, or set replace_all to true",
         );
         check_error(
             b"k\nv\nx\nk\r\nv\r\n",

@@ -231,9 +231,10 @@ mod tests {
             "Context size has been exceeded.",
             "request (12030 tokens) exceeds the available context size (8192 tokens)",
             "litellm.ContextWindowExceededError: litellm.BadRequestError: request too long",
-            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-            "Trying to keep the first 5000 tokens when context the overflows. However, the model is \
-             loaded with context length of only 4096 tokens",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed \
+             (1048576).",
+            "Trying to keep the first 5000 tokens when context the overflows. However, the model \
+             is loaded with context length of only 4096 tokens",
             "input length exceeds the context length",
             "prompt is too long: 210000 tokens > 200000 maximum",
         ] {

@@ -193,9 +193,15 @@ fn files_are_short_ascii_and_finished() {
     }
     for path in ["src", "tests"].iter().flat_map(|folder| files(&root().join(folder))) {
         let text = fs::read_to_string(&path).unwrap();
+        let is_source = path.starts_with(root().join("src"));
         for (number, line) in text.lines().enumerate() {
             let place = format!("{}:{}", path.display(), number + 1);
             assert!(line.is_ascii(), "{place}: not ASCII");
+            // The formatter leaves comments and texts as they are. A row of a table can't be
+            // wrapped, and what a test sends or expects may be one line.
+            let is_row = line.starts_with("//! |");
+            let is_held = (is_source || line.trim_start().starts_with("//")) && !is_row;
+            assert!(line.len() <= 100 || !is_held, "{place}: longer than 100 columns");
             assert!(!unfinished.iter().any(|word| line.contains(word)), "{place}: unfinished");
         }
     }
