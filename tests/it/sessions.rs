@@ -577,8 +577,8 @@ impl Random {
     }
 }
 
-/// A run is killed at some moment of its first 50 steps, 200 times. What the endpoint was sent had been
-/// logged before, so it has to be in the log, and the log has to open or to be refused.
+/// A run is killed at some moment of its first 50 steps, 200 times. What the endpoint was sent had
+/// been logged before, so it has to be in the log, and the log has to open or to be refused.
 #[test]
 fn a_killed_run_leaves_whole_records_or_one_refused_tail() {
     let answer = json!({"choices": [{"finish_reason": "stop", "message": {"content": "ok"}}]});
