@@ -55,6 +55,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -129,6 +130,8 @@ pub enum How {
 /// a command runs.
 pub struct Processes {
     groups: Mutex<Groups>,
+    /// Whether somebody has ended who is not reaped yet.
+    is_due: AtomicBool,
     /// None where output that is too long is kept nowhere.
     spills: Option<Arc<Spills>>,
 }
@@ -157,7 +160,7 @@ impl Processes {
         os::notice_children();
         let groups =
             Groups { alive: Vec::new(), shells: Vec::new(), mark: Mark::new(), finished: false };
-        Processes { groups: Mutex::new(groups), spills: None }
+        Processes { groups: Mutex::new(groups), is_due: AtomicBool::new(false), spills: None }
     }
 
     /// Keeps output that is too long for a result in files of up to 64 MiB, 1 GiB in all, which
@@ -182,7 +185,9 @@ impl Processes {
         let (pipe, writer) = io::pipe()?;
         let spill = self.spills.clone().map(Spill::new);
         let mut output = Output::new(pipe, Capture::new(spec.mask.clone(), spill))?;
-        let group = self.start(spec, writer)?;
+        let group = self.start(spec, writer);
+        self.catch_up();
+        let group = group?;
         let shell = group.shell();
 
         let in_time = output.until_shell_ends(&shell, limits.time);
@@ -194,10 +199,13 @@ impl Processes {
                 output.is_held_after(grace.remaining());
             }
             self.kill(&group);
+            self.catch_up();
             shell_ended = output.until_shell_ends(&shell, Some(DEATH));
         }
         let still_held = output.is_held_after(Some(drain));
-        let exit = shell_ended.then(|| self.reap(&group)).transpose()?;
+        let exit = shell_ended.then(|| self.reap(&group)).transpose();
+        self.catch_up();
+        let exit = exit?;
         let (how, still_running) = exit.filter(|_| in_time).unwrap_or((How::TimedOut, false));
         Ok(Ended { how, output: output.finish(), still_running, still_held })
     }
@@ -225,11 +233,20 @@ impl Processes {
     }
 
     /// Reaps what commands left behind and has ended, so that none stays a zombie. Not while a
-    /// shell is started, which may hang: whoever watches for signals must not wait for that, and
-    /// the next command that ends catches up.
+    /// shell is started, which may hang, and whoever watches for signals must not wait for that:
+    /// whoever holds the groups catches up.
     #[cfg(unix)]
     fn reap_orphans(&self) {
-        if let Some(groups) = lock_within(&self.groups, Duration::ZERO) {
+        self.is_due.store(true, Ordering::SeqCst);
+        self.catch_up();
+    }
+
+    /// Reaps what could not be reaped when it ended. To be called once the groups are let go.
+    fn catch_up(&self) {
+        if self.is_due.load(Ordering::SeqCst)
+            && let Some(groups) = lock_within(&self.groups, Duration::ZERO)
+        {
+            self.is_due.store(false, Ordering::SeqCst);
             os::reap_orphans(&groups.shells);
         }
     }
