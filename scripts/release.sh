@@ -2,7 +2,8 @@
 # Builds the files of a release: a static binary for Linux on x86-64 and aarch64, one for Windows on
 # x86-64, and for each the texts of the licences in it and its software bill of materials; then
 # SHA256SUMS over all. The same commit and the same compilers give the same bytes, in any folder, on
-# any machine.
+# any machine; the one for Windows only where the homes of cargo and rustup are the same too, because
+# GNU ld puts what is imported in the order of the libraries' paths.
 #
 #   scripts/release.sh [FOLDER]    into FOLDER, or else target/release-files
 #   scripts/release.sh --verify    twice, from copies of the sources in two folders with caches of
@@ -44,10 +45,16 @@ verify() {
     cp "${CARGO_HOME:-$HOME/.cargo}"/config* "$folder/home/" 2>/dev/null || true
 
     export SOURCE_DATE_EPOCH
-    CARGO_TARGET_DIR=$folder/first/target "$folder/first/scripts/release.sh" "$folder/a"
-    CARGO_HOME=$folder/home CARGO_TARGET_DIR=$folder/elsewhere \
-        "$folder/the/second/scripts/release.sh" "$folder/b"
-    cmp "$folder/a/SHA256SUMS" "$folder/b/SHA256SUMS" || fail "the two builds differ: see $folder"
+    for target in $TARGETS; do
+        home=$folder/home
+        case $target in *windows*) home=${CARGO_HOME:-$HOME/.cargo} ;; esac
+        TARGETS=$target CARGO_TARGET_DIR=$folder/first/target \
+            "$folder/first/scripts/release.sh" "$folder/a/$target"
+        TARGETS=$target CARGO_HOME=$home CARGO_TARGET_DIR=$folder/elsewhere \
+            "$folder/the/second/scripts/release.sh" "$folder/b/$target"
+        cmp "$folder/a/$target/SHA256SUMS" "$folder/b/$target/SHA256SUMS" ||
+            fail "the two builds for $target differ: see $folder"
+    done
     rm -rf "$folder"
     echo 'two builds in two folders gave the same bytes'
 }
