@@ -61,8 +61,6 @@ enum LastWord {
     /// Nobody yet.
     #[default]
     Open,
-    /// The loop is about to say it.
-    Begun,
     /// The loop has said it, and the process is to end with this outcome, whatever comes.
     Said(Outcome),
     /// Whoever ends the process.
@@ -112,11 +110,12 @@ impl Publisher {
     /// Writes an event, where events are asked for.
     pub(super) fn event(&self, stdout: &mut dyn Write, kind: &str, members: Object) {
         if self.format == Format::Jsonl {
-            let number = self.sequence.fetch_add(1, Ordering::Relaxed);
+            // A number is taken only by a line that is written: the last one leaves no gap.
             let _pass = self.gate.enter();
-            // A reader that is gone is told of at the end; the work goes on.
+            let number = self.sequence.fetch_add(1, Ordering::Relaxed);
             let line = self.line(kind, number, members);
             self.keep(&line);
+            // A reader that is gone is told of at the end; the work goes on.
             let _ = self.put(stdout, &line);
         }
     }
@@ -141,7 +140,6 @@ impl Publisher {
         stdout: &mut dyn Write,
         ended: Result<Option<String>, Failure>,
     ) -> Result<(), Failure> {
-        *lock(&self.last_word) = LastWord::Begun;
         let mut ended = ended;
         let mut last = self.last(&ended);
         // The file comes first: what stands there can still be replaced when the other fails.
@@ -284,6 +282,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::secret::Secret;
+
+    #[test]
+    fn an_event_that_comes_too_late_takes_no_number() {
+        let publisher = Arc::new(Publisher::new(Format::Jsonl, None, Mask::default()));
+        assert!(publisher.gate.close(Duration::ZERO));
+        let late = Arc::clone(&publisher);
+        let event = move || late.event(&mut io::sink(), "late", Object::new());
+        // It waits for ever, as its process is about to end.
+        assert_eq!(within(Some(Duration::from_millis(20)), event).unwrap(), None);
+        assert!(publisher.last(&Ok(None)).contains("\"seq\":1,"));
+    }
 
     #[test]
     fn whatever_is_written_is_masked() {
