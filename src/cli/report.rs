@@ -63,8 +63,10 @@ impl<'a> Reporter<'a> {
         self.publisher.mask()
     }
 
-    /// Reports what happens in the loop.
+    /// Reports what happens in the loop. Once the run is being ended this does not return: whatever
+    /// is said or not, nothing more may be asked or run.
     pub(super) fn observe(&mut self, event: &Event<'_>) {
+        self.publisher.gate.check();
         match event {
             Event::ToolStarted { .. } | Event::VerifyStarted { .. } => {
                 self.call_started = Instant::now();
