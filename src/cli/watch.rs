@@ -41,7 +41,7 @@ pub(super) fn start(
     let is_quiet = common.verbosity == Verbosity::Quiet;
     let (killer, heart) = (Arc::clone(&processes), Arc::clone(&publisher));
     let beat = move || beat(&heart, is_quiet);
-    let end = move |ending| end(ending, &publisher, &killer);
+    let end = move |ending| end(ending, &publisher, &killer, is_quiet);
     process::watch(processes, deadline, beat, end).map_err(|error| {
         let what = format!("signals can't be watched: {error}");
         Failure::internal(what, "see what the machine has run out of")
@@ -59,7 +59,7 @@ fn beat(publisher: &Publisher, is_quiet: bool) -> Duration {
     next
 }
 
-fn end(ending: Ending, publisher: &Arc<Publisher>, processes: &Processes) {
+fn end(ending: Ending, publisher: &Arc<Publisher>, processes: &Processes, is_quiet: bool) {
     let said = || publisher.said().map(|outcome| process::end_process(outcome.code()));
     // Then it is only a report that nobody reads.
     said();
@@ -84,7 +84,7 @@ fn end(ending: Ending, publisher: &Arc<Publisher>, processes: &Processes) {
     if let Err(outcome) = publisher.conclude_late(&failure) {
         process::end_process(outcome.code());
     }
-    let killed = report::killed(&names);
+    let killed = report::killed(&names).filter(|_| !is_quiet);
     let mask = publisher.mask();
     let killed = killed.map(|line| format!("uncut: {}\n", one_line(&mask.text(&line), LINE_MAX)));
     process::tell(Standard::Error, &(killed.unwrap_or_default() + &line), TELL_MAX);

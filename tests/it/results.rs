@@ -414,7 +414,7 @@ fn what_is_killed_at_a_signal_stands_in_the_result() {
     let dir = Dir::new("killed");
     let arguments = json!({"command": "echo > started; sleep 600"}).to_string();
     let endpoint = Endpoint::start(vec![Reply::tool_call("a", "shell", &arguments)]);
-    let child = on(&dir, &endpoint).args(["--output", "json", "go"]).spawn();
+    let child = on(&dir, &endpoint).args(["-q", "--output", "json", "go"]).spawn();
     while !dir.path("started").exists() {
         std::thread::yield_now();
     }
@@ -423,6 +423,8 @@ fn what_is_killed_at_a_signal_stands_in_the_result() {
     let ran = finish(child);
     let killed = result(&ran)["killed"].to_string();
     assert!(killed.contains("\"sh\"") || killed.contains("\"sleep\""), "{ran:?}");
+    // Of errors only, there is one.
+    assert!(ran.stderr.starts_with("uncut: terminated: ") && ran.stderr.lines().count() == 1);
 }
 
 #[test]
