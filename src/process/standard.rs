@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(unix)]
 use super::os::retry;
 #[cfg(unix)]
+use crate::text::counted;
+#[cfg(unix)]
 use crate::time::{Deadline, within};
 
 /// One of the streams that a program is started with.
@@ -41,13 +43,13 @@ impl Stdout {
         #[cfg(target_os = "linux")]
         if WAS_CLOSED.load(Ordering::Relaxed) {
             // The standard library has put /dev/null in its place.
-            return Stdout(Err(closed()));
+            return Stdout(Err(io::Error::other("it is closed")));
         }
         Stdout(io::stdout().as_fd().try_clone_to_owned().map(File::from))
     }
 
     fn file(&mut self) -> io::Result<&mut File> {
-        self.0.as_mut().map_err(|_| closed())
+        self.0.as_mut().map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 }
 
@@ -69,11 +71,6 @@ impl Write for Stdout {
     fn flush(&mut self) -> io::Result<()> {
         self.file()?.write(&[]).map(drop)
     }
-}
-
-#[cfg(unix)]
-fn closed() -> io::Error {
-    io::Error::other("it is closed")
 }
 
 /// Waits until something can be written, or nobody reads any more; gives whether that came in time.
@@ -122,7 +119,8 @@ impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Ok(file) = &self.file else { return Ok(bytes.len()) };
         let patience = if self.lost == 0 { PATIENCE } else { Duration::ZERO };
-        let note = format!("uncut: {} lines that nobody read are lost\n", self.lost);
+        let lost = counted(self.lost, "line");
+        let note = format!("uncut: lost because nobody read: {lost}\n");
         let note = if self.lost == 0 { &[] } else { note.as_bytes() };
         if tell_file(file, &[note, bytes].concat(), Deadline::after(Some(patience))) {
             self.lost = 0;
@@ -254,5 +252,35 @@ impl Default for Stdout {
 impl Default for Stderr {
     fn default() -> Stderr {
         Stderr::new()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::Read as _;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    #[test]
+    fn lines_that_nobody_reads_are_lost_and_counted() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let full = vec![b'x'; 64 * 1024];
+        let filled = tell_file(
+            &File::from(OwnedFd::from(writer.try_clone().unwrap())),
+            &full,
+            Deadline::NONE,
+        );
+        assert!(filled);
+        // One was lost before, so that the next ones don't wait.
+        let mut stderr = Stderr { file: Ok(File::from(OwnedFd::from(writer))), lost: 1 };
+        stderr.write_all(b"two\n").unwrap();
+        reader.read_exact(&mut vec![0; full.len()]).unwrap();
+        stderr.write_all(b"three\n").unwrap();
+        stderr.write_all(b"four\n").unwrap();
+        drop(stderr);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "uncut: lost because nobody read: 2 lines\nthree\nfour\n");
     }
 }
