@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::endpoint::{Endpoint, Reply, Request};
-use crate::support::sandbox::{Dir, Ran, Uncut, finish};
+use crate::support::sandbox::{Dir, Ran, Uncut};
 use crate::support::server::{Server, read_body, read_head};
 use crate::support::tls::{self, Issuer, response};
 
@@ -139,21 +139,12 @@ fn what_comes_behind_a_response_is_never_taken_for_the_next() {
 
 #[test]
 fn a_request_on_a_kept_connection_has_its_time_once() {
-    let dir = Dir::new("once");
-    let (late, hold) = Reply::raw("").held();
-    let endpoint = Endpoint::start(vec![call(), late, Reply::stall()]).allow_unused();
-    let child = Uncut::new(&dir)
-        .args(["--base-url", &endpoint.base_url(), "--model", "m", "go"])
-        .args(["--request-timeout", "3s", "--max-retries", "0"])
-        .spawn();
-    endpoint.wait_for_requests(2);
     // Long behind the moment in which a closed connection shows itself: the server had the request.
-    std::thread::sleep(Duration::from_millis(1_500));
-    drop(hold);
-    let ran = finish(child);
-    assert_eq!(ran.code, Some(75), "{ran:?}");
+    let late = Reply::raw("").late(Duration::from_millis(1_500));
+    let flags = ["--request-timeout", "3s", "--max-retries", "0"];
+    let (ran, peers) = run(vec![call(), late], &flags);
+    assert_eq!((ran.code, peers.len()), (Some(75), 2), "{ran:?}");
     assert!(ran.stderr.contains("closed"), "{ran:?}");
-    assert_eq!(endpoint.finish().len(), 2);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Answers that are verified, and what is left of the time for that and for a summary.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::results::on;
 use crate::support::endpoint::{Endpoint, Reply};
-use crate::support::sandbox::{Dir, Ran, finish};
+use crate::support::sandbox::{Dir, Ran};
 
 /// Runs with a gate and these answers.
 fn verified(dir: &Dir, flags: &[&str], answers: usize) -> (Ran, Vec<Value>) {
@@ -60,14 +62,10 @@ fn a_gate_that_the_deadline_cuts_ends_in_the_deadline() {
 #[test]
 fn an_answer_that_comes_in_the_last_moment_can_still_be_verified() {
     let dir = Dir::new("late");
-    let (late, hold) = Reply::answer("Done.").held();
+    // Beyond nine tenths of the time.
+    let late = Reply::answer("Done.").late(Duration::from_millis(3_650));
     let endpoint = Endpoint::start(vec![late]);
-    let child = on(&dir, &endpoint).args(["--verify", "true", "--timeout", "4s", "go"]).spawn();
-    endpoint.wait_for_requests(1);
-    // Beyond nine tenths of the time; nothing is waited for but the clock.
-    std::thread::sleep(std::time::Duration::from_millis(3_650));
-    drop(hold);
-    let ran = finish(child);
+    let ran = on(&dir, &endpoint).args(["--verify", "true", "--timeout", "4s", "go"]).run();
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Done.\n"), "{ran:?}");
 }
 

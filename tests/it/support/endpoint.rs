@@ -26,6 +26,8 @@ pub(crate) struct Reply {
     body: Vec<u8>,
     then: Then,
     pace: Pace,
+    /// How long nothing is sent.
+    delay: Duration,
     hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
@@ -149,7 +151,8 @@ impl Reply {
     /// A whole response, status line and all; then the connection is closed.
     pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Reply {
         let (then, pace) = (Then::Close, Pace::AT_ONCE);
-        Reply { head: None, body: bytes.into(), then, pace, hold: None }
+        let delay = Duration::ZERO;
+        Reply { head: None, body: bytes.into(), then, pace, delay, hold: None }
     }
 
     /// Takes the request and says nothing.
@@ -205,6 +208,11 @@ impl Reply {
     /// The same, but so many bytes of the body at a time, with a pause after each piece.
     pub(crate) fn in_pieces(self, size: usize, pause: Duration) -> Reply {
         Reply { pace: Pace { size, pause }, ..self }
+    }
+
+    /// The same, but so much later.
+    pub(crate) fn late(self, delay: Duration) -> Reply {
+        Reply { delay, ..self }
     }
 
     /// The same, but not before the [`Hold`] is dropped.
@@ -482,6 +490,7 @@ fn converse(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         if let Some((_, released)) = &reply.hold {
             let _ = released.recv_timeout(PATIENCE);
         }
+        thread::sleep(reply.delay);
         stream.write_all(reply.head().as_bytes())?;
         if reply.then != Then::Repeat {
             reply.pace.send(stream, &reply.body)?;
