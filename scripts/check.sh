@@ -2,7 +2,7 @@
 # The one gate: everything that has to hold before a change is done, the fast checks first.
 #
 #   scripts/check.sh           needs a Rust toolchain with rustfmt and clippy, and nothing else
-#   scripts/check.sh --full    before a release: the recipes of the README, the tests with the Linux
+#   scripts/check.sh --full    before a release: the recipes, the tests with the Linux
 #                              binaries of a release, and what is known to be wrong with the
 #                              dependencies, where there is cargo-audit (scripts/recipes.sh and
 #                              scripts/smoke.sh say what else that needs)
