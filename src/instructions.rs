@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use ring::digest::{SHA256, digest};
 
-use crate::file;
+use crate::fs::open_regular;
 use crate::secret::Mask;
 
 /// The most bytes of AGENTS.md files that a run takes in, all of them together.
@@ -170,7 +170,7 @@ fn inside(path: &Path, within: Option<&Path>) -> Result<(), Unusable> {
 /// It can't be read, or what fits is not UTF-8. What is left out is not read, and so not checked.
 pub fn read(path: &Path, max: usize, mask: &Mask) -> Result<Instructions, Unusable> {
     let unreadable = |source| Unusable::Unreadable { path: path.to_owned(), source };
-    let (file, metadata) = file::open(path).map_err(unreadable)?;
+    let (file, metadata) = open_regular(path).map_err(unreadable)?;
     // One byte more shows that there is more.
     let enough = max.saturating_add(1);
     let mut bytes = Vec::new();
@@ -264,7 +264,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
 
     /// The files that are found from `directory`, without the path of the folder.
     #[track_caller]

@@ -67,10 +67,9 @@
 //! | 0 | [`time`] | the run's deadline; time stamps |
 //! | 0 | [`secret`] | the API key: it can be sent and masked, but not printed |
 //! | 0 | [`outcome`] | how a run ended: exit code and word |
-//! | 0 | [`file`](mod@file) | opening what was named from outside, without blocking |
+//! | 0 | [`fs`] | files: opened without blocking, replaced as a whole |
 //! | 0 | [`gate`] | what the loop and the thread that may end it share |
 //! | 0 | [`url`] | URLs, as far as endpoints and proxies have them |
-//! | 1 | `replace` | a file's content replaced as a whole: after a crash the old or the new |
 //! | 1 | [`instructions`] | AGENTS.md files: which there are, what of them fits |
 //! | 1 | [`process`] | commands: start, capture, time limit, kill |
 //! | 1 | [`proxy`] | which proxy a request goes through |
@@ -96,7 +95,7 @@
 //!   syncs a log.
 //! - The loop has no I/O of its own: no file, no socket, no process.
 //! - Only [`openai`] knows HTTP and TLS; only [`process`] starts processes. It holds the unsafe
-//!   code but for that of `replace` which copies extended attributes. Threads are started there and
+//!   code but for that of [`fs`] which copies extended attributes. Threads are started there and
 //!   by [`time::within`], which takes on what may hang for ever: the lookup of a host, and the
 //!   output file of a process that is about to end.
 //! - Only `main` reads the process's arguments, environment, directory and standard streams. A run
@@ -121,7 +120,7 @@
 pub mod agent;
 pub mod cli;
 pub mod error;
-pub mod file;
+pub mod fs;
 pub mod gate;
 pub mod instructions;
 pub mod json;
@@ -132,7 +131,6 @@ pub mod process;
 pub mod prompt;
 pub mod provider;
 pub mod proxy;
-mod replace;
 pub mod replay;
 mod retry;
 pub mod secret;

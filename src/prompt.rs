@@ -198,7 +198,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
     use crate::instructions::MAX;
     use crate::text;
 

@@ -6,7 +6,7 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::file;
+use crate::fs::open_regular;
 use crate::provider::{Completion, CompletionRequest, Provider, ProviderError};
 use crate::secret::Mask;
 use crate::wire;
@@ -31,7 +31,7 @@ impl Replay {
     /// The file can't be read, or is not a regular file: reading a pipe or a device may never end.
     pub fn open(path: &Path) -> io::Result<Replay> {
         let mut bytes = Vec::new();
-        file::open(path)?.0.read_to_end(&mut bytes)?;
+        open_regular(path)?.0.read_to_end(&mut bytes)?;
         Ok(Replay { path: path.to_owned(), mask: Mask::default(), bytes, next: 0, served: 0 })
     }
 

@@ -231,7 +231,7 @@ impl fmt::Debug for Toolbox {
 }
 
 #[cfg(test)]
-impl crate::file::tests::Folder {
+impl crate::fs::tests::Folder {
     /// The folder for a tool, on a machine with a shell and for a run with a key.
     fn workspace(&self) -> Workspace {
         let mask = Mask::new(crate::secret::Secret::parse("sk-TESTKEY-1").unwrap_or_default());
@@ -294,7 +294,7 @@ mod tests {
         let output = execute("greet", r#"{"name":"sk-TESTKEY-1\u0000"}"#);
         assert_eq!(output.text, "Hello, [api key]\u{2400}!\n[1 NUL bytes are shown as U+2400]");
         // An error whose summary ends within the key.
-        let folder = crate::file::tests::Folder::new();
+        let folder = crate::fs::tests::Folder::new();
         let mut toolbox = Toolbox::new(folder.path(), None, &mask());
         let path = format!("{}sk-TESTKEY-1", "x".repeat(SUMMARY - 12));
         let arguments = format!("{{\"path\":\"{path}\"}}");

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::inputs::{self, Start};
 use super::options::{Named, Origin, UsageError};
-use crate::file;
+use crate::fs::open_regular;
 use crate::openai::Roots;
 
 /// The longest file of certificates, in bytes; all the issuers of a system are some 200 KB.
@@ -102,7 +102,7 @@ impl Certificates {
     /// Adds the certificates of a file, and returns how many of them can't be used.
     fn read(&mut self, path: &Path) -> Result<usize, String> {
         let mut bytes = Vec::new();
-        let (file, _) = file::open(path).map_err(|error| error.to_string())?;
+        let (file, _) = open_regular(path).map_err(|error| error.to_string())?;
         file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
         if bytes.len() as u64 > FILE_MAX {
             return Err(format!("is longer than {FILE_MAX} bytes"));

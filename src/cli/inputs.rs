@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::options::{KeySource, Named, Origin, PromptSource, PromptText, UsageError};
-use crate::file;
+use crate::fs::open_regular;
 use crate::secret::Secret;
 
 /// The longest prompt, in bytes; far beyond the context of any model.
@@ -56,7 +56,7 @@ pub(super) fn prompt(
         PromptText::Words(words) => (words.clone(), "PROMPT".to_owned()),
         PromptText::File(Named { origin, path }) => {
             let path = start.resolve(path);
-            let text = file::open(&path).and_then(|(mut file, _)| read(&mut file, PROMPT_MAX));
+            let text = open_regular(&path).and_then(|(mut file, _)| read(&mut file, PROMPT_MAX));
             (text.map_err(|problem| unusable(origin, &path, problem))?, origin.to_string())
         }
         PromptText::None if stdin_is_terminal && !source.stdin => {
@@ -97,7 +97,7 @@ pub(super) fn key<'a>(
 }
 
 fn read_key(path: &Path) -> Result<Secret, String> {
-    let text = file::open(path).and_then(|(mut file, _)| read(&mut file, KEY_MAX));
+    let text = open_regular(path).and_then(|(mut file, _)| read(&mut file, KEY_MAX));
     let secret = Secret::parse(&text.map_err(|error| error.to_string())?)?;
     secret.ok_or_else(|| "is empty".to_owned())
 }

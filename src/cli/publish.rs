@@ -16,10 +16,10 @@ use super::ledger::Ledger;
 use super::object::Object;
 use super::options::Format;
 use super::pulse::Pulse;
+use crate::fs::replace::Target;
 use crate::gate::Gate;
 use crate::outcome::Outcome;
 use crate::process::{self, Standard};
-use crate::replace::Target;
 use crate::secret::Mask;
 use crate::time::{rfc3339, within};
 

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{DEATH, lock, lock_within};
+use crate::fs::make_private;
 use crate::text;
 
 /// Most bytes of one file.
@@ -210,10 +211,7 @@ fn private_folder() -> DirBuilder {
 
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    make_private(options.write(true).create_new(true)).open(path)
 }
 
 /// The whole of one output.
@@ -290,7 +288,7 @@ impl Spill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tests::Folder as Temporary;
+    use crate::fs::tests::Folder as Temporary;
     use std::time::SystemTime;
 
     fn spills(place: &Path) -> Arc<Spills> {

@@ -9,6 +9,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use crate::fs::make_private;
+
 use super::{ReadError, SessionError, record, storage};
 
 /// How many copies may lie beside a log; whoever has so many has another problem.
@@ -130,10 +132,7 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
         name.push(format!(".damaged-{number}"));
         let name = PathBuf::from(name);
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match options.open(&name) {
+        match make_private(options.write(true).create_new(true)).open(&name) {
             Ok(copy) => {
                 storage::own(&copy);
                 return Ok((copy, name));

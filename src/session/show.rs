@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::record::{self, Entry};
 use super::{Conversation, SessionError, admit, unreadable};
-use crate::file;
+use crate::fs::open_regular;
 use crate::json::Members;
 use crate::message::Message;
 use crate::provider::Usage;
@@ -60,7 +60,7 @@ pub fn show(
     mut each: impl FnMut(&Shown) -> io::Result<()>,
 ) -> Result<io::Result<Ending>, SessionError> {
     let failed = |source| SessionError::Open { path: path.to_owned(), source };
-    let (file, _) = file::open(path).map_err(failed)?;
+    let (file, _) = open_regular(path).map_err(failed)?;
     let mut conversation = Conversation::default();
     let mut ending = Ending::Whole;
     let mut handed = Ok(());

@@ -311,11 +311,7 @@ fn options() -> OpenOptions {
     // On Windows a handle for appending can't cut the file. There the position, which is the end
     // once the log has been read, does what appending does elsewhere.
     options.read(true).write(true).append(cfg!(unix));
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600).custom_flags(libc::O_NONBLOCK);
-    }
+    crate::fs::make_private(crate::fs::without_blocking(&mut options));
     options
 }
 
@@ -359,22 +355,10 @@ fn is_unsupported(error: &io::Error) -> bool {
 }
 
 /// Makes the name of a new file durable.
-#[cfg(unix)]
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     // The file may have been made through a symbolic link, in the directory that it leads to.
     let path = fs::canonicalize(path)?;
-    let Some(directory) = path.parent() else { return Ok(()) };
-    match File::open(directory).and_then(|directory| directory.sync_all()) {
-        // Some file systems can't sync a directory, and say so in one of two ways.
-        Err(error) if error.kind() == ErrorKind::InvalidInput || is_unsupported(&error) => Ok(()),
-        synced => synced,
-    }
-}
-
-/// Windows can't sync a directory.
-#[cfg(not(unix))]
-pub(super) fn sync_directory(_path: &Path) -> io::Result<()> {
-    Ok(())
+    path.parent().map_or(Ok(()), crate::fs::sync_directory)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
 
-use crate::replace::changed;
+use crate::fs::replace::changed;
 
 use super::matches::{Match, Needle, common, crlfs, newlines};
 use super::source::{At, Source};
@@ -238,7 +238,7 @@ pub(super) mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
     use crate::time::Deadline;
 
     #[test]

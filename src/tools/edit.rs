@@ -7,10 +7,10 @@
 
 use std::io::{self, BufReader, Read as _, Write};
 
-use crate::file;
+use crate::fs::replace::{HELD_MAX, Target};
+use crate::fs::resolve;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
-use crate::replace::{HELD_MAX, Target};
 use crate::secret::Mask;
 use crate::time::Deadline;
 
@@ -91,7 +91,7 @@ impl EditFile {
         all: bool,
         deadline: Deadline,
     ) -> Result<Output, Failure> {
-        let path = file::resolve(&self.0.directory, given)?;
+        let path = resolve(&self.0.directory, given)?;
         if old.is_empty() {
             let message =
                 "old_string is empty; to create a file or replace all of it, use write_file";
@@ -212,7 +212,7 @@ fn above(source: &Source<'_>, at: u64) -> io::Result<Vec<u8>> {
 mod tests {
     use super::super::change::tests::Random;
     use super::*;
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
 
     fn call(folder: &Folder, old: &str, new: &str, all: bool) -> String {
         let arguments = format!(

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
     use std::fs::File;
 
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
     use crate::time::Deadline;
     use crate::tools::source::WINDOW;
 

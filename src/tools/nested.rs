@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::file;
+use crate::fs::resolve;
 use crate::instructions::{self, Instructions, Unusable};
 use crate::message::{Message, ToolCall};
 use crate::secret::Mask;
@@ -88,7 +88,7 @@ impl Nested {
 
     fn due(&self, call: &ToolCall) -> Option<Vec<PathBuf>> {
         let given = named_path(call)?;
-        let path = file::resolve(&self.directory, &given).ok()?.canonicalize().ok()?;
+        let path = resolve(&self.directory, &given).ok()?.canonicalize().ok()?;
         let below = path.strip_prefix(self.physical.as_ref()?).ok()?;
         let innermost = if path.is_dir() { below } else { below.parent()? };
         let directories = innermost.ancestors().filter(|below| *below != Path::new(""));
@@ -133,7 +133,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
     use crate::instructions::MAX;
     use crate::time::Deadline;
     use crate::tools::{Executor as _, Toolbox};

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use crate::file;
+use crate::fs::{follow_links, open_regular, resolve};
 use crate::json::Json;
 use crate::provider::ToolDefinition;
 use crate::time::Deadline;
@@ -63,9 +63,9 @@ impl Tool for ReadFile {
         // Models that fill in every argument mean "the usual one" by 0.
         let limit = if limit == 0 { LINES_MAX } else { limit };
         let read = || {
-            let path = file::resolve(&self.0.directory, &given)?;
-            file::follow_links(&path)?;
-            match file::open(&path) {
+            let path = resolve(&self.0.directory, &given)?;
+            follow_links(&path)?;
+            match open_regular(&path) {
                 Ok((file, _)) => self.show_file(&given, file, first, limit, deadline),
                 Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
                     self.show_directory(&path, deadline)
@@ -303,7 +303,7 @@ fn printable(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
     use crate::secret::Mask;
 
     fn read(folder: &Folder, arguments: &str) -> Output {
@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn a_device_and_a_fifo_are_refused() {
         let folder = Folder::new();
-        file::tests::make_fifo(&folder.path().join("pipe"));
+        crate::fs::tests::make_fifo(&folder.path().join("pipe"));
         assert_eq!(
             read(&folder, r#"{"path":"/dev/zero"}"#).text,
             "error: /dev/zero: it is a device, not a regular file"

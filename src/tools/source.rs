@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 
-use crate::file;
+use crate::fs::read_at;
 use crate::time::Deadline;
 
 use super::lines::check;
@@ -43,7 +43,7 @@ impl Read for At<'_> {
         check(self.source.deadline)?;
         let left = self.source.end.saturating_sub(self.at);
         let room = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        let read = file::read_at(self.source.file, &mut buffer[..room], self.at)?;
+        let read = read_at(self.source.file, &mut buffer[..room], self.at)?;
         self.at += read as u64;
         Ok(read)
     }
@@ -52,7 +52,7 @@ impl Read for At<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
 
     #[test]
     fn readers_have_places_of_their_own_and_a_common_end() {

@@ -1,9 +1,9 @@
 //! The `write_file` tool: a file gets new content as a whole.
 
-use crate::file;
+use crate::fs::replace::Target;
+use crate::fs::resolve;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
-use crate::replace::Target;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
@@ -37,7 +37,7 @@ impl Tool for WriteFile {
         let given = arguments.string("path")?;
         let content = arguments.string("content")?;
         let write = || {
-            let target = Target::find(&file::resolve(&self.0.directory, &given)?)?;
+            let target = Target::find(&resolve(&self.0.directory, &given)?)?;
             let replaced = target.replace(&|out| out.write_all(content.as_bytes()))?;
             let bytes = replaced.bytes;
             let text = match target.existing() {
@@ -58,7 +58,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
     use crate::secret::Mask;
 
     fn write(folder: &Folder, path: &str, content: &str) -> String {
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_fifo_and_a_device_are_refused() {
         let folder = Folder::new();
-        file::tests::make_fifo(&folder.path().join("pipe"));
+        crate::fs::tests::make_fifo(&folder.path().join("pipe"));
         assert_eq!(write(&folder, "pipe", "x"), "error: pipe: it is a FIFO, not a regular file");
         assert_eq!(
             write(&folder, "/dev/null", "x"),

@@ -64,20 +64,22 @@ pub fn are_same(one: &Path, other: &Path) -> bool {
         Some((directory, path.file_name()?.to_owned()))
     };
     match (one.metadata(), other.metadata()) {
-        (Ok(one), Ok(other)) if cfg!(unix) => id(&one) == id(&other),
+        (Ok(one), Ok(other)) if cfg!(unix) => identity(&one) == identity(&other),
         _ => place(one).is_some_and(|one| place(other) == Some(one)),
     }
 }
 
-/// What tells files of a machine apart.
+/// What tells files of a machine apart: their device and their number on it. Other systems have
+/// nothing of the kind, and there all are the same.
 #[cfg(unix)]
-fn id(metadata: &Metadata) -> (u64, u64) {
+pub fn identity(metadata: &Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt as _;
     (metadata.dev(), metadata.ino())
 }
 
+/// Nothing tells files apart here.
 #[cfg(not(unix))]
-fn id(_: &Metadata) -> (u64, u64) {
+pub fn identity(_: &Metadata) -> (u64, u64) {
     (0, 0)
 }
 
@@ -94,7 +96,7 @@ pub fn directory_of(path: &Path) -> &Path {
 /// # Errors
 ///
 /// What the system says, or that it is no regular file and what it is instead.
-pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
+pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     refuse_irregular(&fs::metadata(path)?)?;
     let file = without_blocking(OpenOptions::new().read(true)).open(path)?;
     let metadata = file.metadata()?;
@@ -136,6 +138,14 @@ pub fn refuse_irregular(metadata: &Metadata) -> io::Result<()> {
 pub fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK | libc::O_NOCTTY);
+    options
+}
+
+/// Lets nobody else read the file that `options` make; elsewhere a new file is as private as its
+/// directory.
+pub fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
@@ -230,13 +240,13 @@ pub(crate) mod tests {
     #[test]
     fn what_is_no_regular_file_is_refused_by_name() {
         let folder = Folder::new();
-        let device = open(Path::new("/dev/zero")).unwrap_err();
+        let device = open_regular(Path::new("/dev/zero")).unwrap_err();
         assert_eq!(device.to_string(), "it is a device, not a regular file");
-        let directory = open(folder.path()).unwrap_err();
+        let directory = open_regular(folder.path()).unwrap_err();
         assert_eq!(directory.kind(), io::ErrorKind::IsADirectory);
         let path = folder.path().join("pipe");
         make_fifo(&path);
-        let fifo = open(&path).unwrap_err();
+        let fifo = open_regular(&path).unwrap_err();
         assert_eq!(fifo.to_string(), "it is a FIFO, not a regular file");
     }
 

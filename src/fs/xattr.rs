@@ -101,8 +101,8 @@ fn checked(result: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tests::Folder;
-    use crate::replace::{Replaced, Target};
+    use crate::fs::replace::{Replaced, Target};
+    use crate::fs::tests::Folder;
 
     const ACL: &CStr = c"system.posix_acl_access";
     const DEFAULT_ACL: &CStr = c"system.posix_acl_default";

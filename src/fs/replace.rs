@@ -13,18 +13,16 @@
 //! new content stays until that is done, so that nothing is lost: it is called `.NAME.uncut-N.new`
 //! then, and nobody removes it but the user. Where it does not, the new content is held in memory.
 
-#[cfg(target_os = "linux")]
-mod attributes;
-mod staged;
-
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::file::{self, directory_of, follow_links};
-
-use self::staged::Staged;
+use super::open::{directory_of, follow_links, identity, refuse_irregular, without_blocking};
+use super::sync::{sync, sync_directory};
+use super::temp::{TempFile, open_alone};
+#[cfg(target_os = "linux")]
+use super::xattr;
 
 /// Writes the new content; called once.
 pub(crate) type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
@@ -88,7 +86,7 @@ impl Target {
     pub(crate) fn try_out(&self) -> io::Result<()> {
         match &self.existing {
             Some(_) => Ok(()),
-            None => Staged::create(&self.path, false).map(drop),
+            None => TempFile::create(&self.path, false).map(drop),
         }
     }
 
@@ -98,7 +96,7 @@ impl Target {
     ///
     /// Those of opening and cutting a file. That there is none is no error.
     pub(crate) fn clear(&self) -> io::Result<()> {
-        match file::without_blocking(OpenOptions::new().write(true)).open(&self.path) {
+        match without_blocking(OpenOptions::new().write(true)).open(&self.path) {
             Ok(file) => file.set_len(0).and_then(|()| sync(&file)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -120,7 +118,7 @@ impl Target {
     ///
     /// There is none, or it can't be read.
     pub(crate) fn open(&mut self) -> io::Result<(File, u64)> {
-        let file = staged::open_alone(&self.path)?;
+        let file = open_alone(&self.path)?;
         let metadata = file.metadata()?;
         let length = metadata.len();
         (self.existing, self.is_source) = (Some(metadata), true);
@@ -135,9 +133,9 @@ impl Target {
     pub(crate) fn replace(&self, content: Content<'_>) -> io::Result<Replaced> {
         let directory = directory_of(&self.path);
         make_directories(directory)?;
-        let mut staged = match (Staged::create(&self.path, self.existing.is_some()), &self.existing)
+        let mut temp = match (TempFile::create(&self.path, self.existing.is_some()), &self.existing)
         {
-            (Ok(staged), _) => staged,
+            (Ok(temp), _) => temp,
             // Nothing can be put beside it, but that does not close the file itself. A full disk
             // does: what is overwritten then may have lost its old content and not get the new.
             (Err(error), Some(_)) if !is_full(&error) => {
@@ -147,20 +145,20 @@ impl Target {
             }
             (Err(error), _) => return Err(error),
         };
-        let bytes = write(&staged.file, content)?;
+        let bytes = write(&temp.file, content)?;
         let inherited =
-            self.existing.as_ref().map_or(Ok(()), |old| inherit(&self.path, old, &staged.file));
-        sync(&staged.file)?;
+            self.existing.as_ref().map_or(Ok(()), |old| inherit(&self.path, old, &temp.file));
+        sync(&temp.file)?;
         self.refuse_changed()?;
-        match inherited.and_then(|()| staged.rename(&self.path)) {
+        match inherited.and_then(|()| temp.rename(&self.path)) {
             // Somebody took one of the two away; that is no reason to give up what they are for.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(retold(&error, "somebody removed it or what was put beside it"));
             }
             Err(_) if self.existing.is_some() => {
-                let mut new = staged.file.try_clone()?;
+                let mut new = temp.file.try_clone()?;
                 new.rewind()?;
-                return self.overwrite(&mut new, Some(staged));
+                return self.overwrite(&mut new, Some(temp));
             }
             result => result?,
         }
@@ -179,13 +177,13 @@ impl Target {
     }
 
     /// Writes over the old content, and only then cuts off what is left of it, so that nobody ever
-    /// finds the file empty. What is staged is kept when that goes wrong.
-    fn overwrite(&self, new: &mut dyn Read, mut staged: Option<Staged>) -> io::Result<Replaced> {
-        let mut file = file::without_blocking(OpenOptions::new().write(true)).open(&self.path)?;
+    /// finds the file empty. The temporary file is kept when that goes wrong.
+    fn overwrite(&self, new: &mut dyn Read, mut temp: Option<TempFile>) -> io::Result<Replaced> {
+        let mut file = without_blocking(OpenOptions::new().write(true)).open(&self.path)?;
         let metadata = file.metadata()?;
-        file::refuse_irregular(&metadata)?;
-        if let Some(staged) = &mut staged {
-            staged.set_aside();
+        refuse_irregular(&metadata)?;
+        if let Some(temp) = &mut temp {
+            temp.set_aside();
         }
         let mut overwrite = || {
             let bytes = io::copy(new, &mut file)?;
@@ -197,7 +195,7 @@ impl Target {
         };
         overwrite().map_err(|error| {
             let told = "the file may hold only a part of the new content";
-            match staged.and_then(Staged::keep) {
+            match temp.and_then(TempFile::keep) {
                 Some(path) => retold(&error, &format!("{told}; {} has it all", path.display())),
                 None => retold(&error, told),
             }
@@ -206,14 +204,14 @@ impl Target {
 }
 
 fn refuse_unwritable(path: &Path, metadata: &Metadata) -> io::Result<()> {
-    file::refuse_irregular(metadata)?;
+    refuse_irregular(metadata)?;
     if metadata.permissions().readonly() {
         let message = "the file is read-only, its mode lets nobody write; it was left as it is";
         return Err(io::Error::new(ErrorKind::PermissionDenied, message));
     }
     // Only the kernel knows about access lists, read-only mounts and immutable files. It would not
     // let anybody write to a program that runs, but one may take its place.
-    match file::without_blocking(OpenOptions::new().write(true)).open(path) {
+    match without_blocking(OpenOptions::new().write(true)).open(path) {
         Err(error) if error.kind() != ErrorKind::ExecutableFileBusy => Err(error),
         _ => Ok(()),
     }
@@ -233,7 +231,7 @@ fn inherit(path: &Path, existing: &Metadata, new: &File) -> io::Result<()> {
         fchown(new, Some(existing.uid()), Some(existing.gid()))?;
     }
     #[cfg(target_os = "linux")]
-    attributes::copy(path, new)?;
+    xattr::copy(path, new)?;
     #[cfg(not(target_os = "linux"))]
     let _ = path;
     new.set_permissions(existing.permissions())
@@ -245,16 +243,15 @@ fn inherit(_: &Path, _: &Metadata, _: &File) -> io::Result<()> {
 }
 
 /// What a file is known by, and what changes with it.
-fn state(metadata: &Metadata) -> (u64, Option<SystemTime>, [u64; 2], [i64; 2]) {
+fn state(metadata: &Metadata) -> (u64, Option<SystemTime>, (u64, u64), [i64; 2]) {
     #[cfg(unix)]
-    let (place, changed) = {
+    let changed = {
         use std::os::unix::fs::MetadataExt as _;
-        let changed = [metadata.ctime(), metadata.ctime_nsec()];
-        ([metadata.dev(), metadata.ino()], changed)
+        [metadata.ctime(), metadata.ctime_nsec()]
     };
     #[cfg(not(unix))]
-    let (place, changed) = Default::default();
-    (metadata.len(), metadata.modified().ok(), place, changed)
+    let changed = [0; 2];
+    (metadata.len(), metadata.modified().ok(), identity(metadata), changed)
 }
 
 /// Why content that was made from an old one is not put in its place.
@@ -318,32 +315,6 @@ fn make_directories(directory: &Path) -> io::Result<()> {
     missing.into_iter().try_for_each(|made| sync_directory(directory_of(made)))
 }
 
-#[cfg(unix)]
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    match File::open(directory) {
-        Ok(directory) => sync(&directory),
-        // One may be allowed to make files in a directory and not to read it.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// There is no such thing elsewhere.
-#[cfg(not(unix))]
-fn sync_directory(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-/// Syncs a file, unless it is of a kind that knows no such thing.
-fn sync(file: &File) -> io::Result<()> {
-    match file.sync_all() {
-        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
-            Ok(())
-        }
-        result => result,
-    }
-}
-
 /// Whether a path, by its end, can only name a directory. `Path` itself overlooks such ends.
 fn names_directory(path: &Path) -> bool {
     let mut names =
@@ -366,7 +337,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     use super::*;
-    use crate::file::tests::Folder;
+    use crate::fs::tests::Folder;
 
     fn replace(path: &Path, content: &[u8]) -> io::Result<Replaced> {
         Target::find(path)?.replace(&|out| out.write_all(content))
@@ -506,10 +477,10 @@ mod tests {
         }
         let folder = Folder::new();
         let path = folder.write("a", "old");
-        let staged = Staged::create(&path, true).unwrap();
-        (&staged.file).write_all(b"new").unwrap();
+        let temp = TempFile::create(&path, true).unwrap();
+        (&temp.file).write_all(b"new").unwrap();
         let target = Target::find(&path).unwrap();
-        let error = target.overwrite(&mut Broken, Some(staged)).unwrap_err().to_string();
+        let error = target.overwrite(&mut Broken, Some(temp)).unwrap_err().to_string();
         let kept = folder.names().remove(0);
         assert_eq!(kept, ".a.uncut-0.new");
         assert_eq!(folder.read(&kept), b"new");

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::time::{Duration, Instant};
 
-use crate::file::{self, directory_of};
 use crate::text;
 
+#[cfg(unix)]
+use super::open::identity;
+use super::open::{directory_of, make_private, open_regular};
+
 /// The new content in a temporary file, which goes when this is dropped.
-pub(super) struct Staged {
+pub(super) struct TempFile {
     /// None once there is nothing to remove.
     path: Option<PathBuf>,
     pub(super) file: File,
@@ -28,14 +31,14 @@ const LEFT_MAX: u32 = 8;
 /// bytes, has no room for more.
 const NAME_HEAD: usize = 100;
 
-impl Staged {
+impl TempFile {
     /// Makes an empty file beside `target`. What stands for an existing file is private until it
     /// has that file's mode; a new one has the mode of any new file from the start.
     ///
     /// Its lock shows that somebody writes it, and the kernel takes that back however a run ends:
     /// so what nobody has locked was left behind. A process id would not show it: in a container
     /// all runs have the same.
-    pub(super) fn create(target: &Path, is_private: bool) -> io::Result<Staged> {
+    pub(super) fn create(target: &Path, is_private: bool) -> io::Result<TempFile> {
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let path = |number| {
             let head = text::head(&name, NAME_HEAD);
@@ -55,7 +58,7 @@ impl Staged {
             match options.open(&path) {
                 // Somebody else may have taken it for left behind before it had its lock.
                 Ok(file) if !lock(&file) || !is_at(&file, &path) => {}
-                Ok(file) => return Ok(Staged { path: Some(path), file }),
+                Ok(file) => return Ok(TempFile { path: Some(path), file }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -88,7 +91,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for TempFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
             // There is nobody to tell, and the outcome does not depend on it.
@@ -101,7 +104,7 @@ impl Drop for Staged {
 ///
 /// A file that can't be opened or locked is somebody else's, and in nobody's way.
 fn remove_left(path: &Path) {
-    if let Ok((file, _)) = file::open(path)
+    if let Ok((file, _)) = open_regular(path)
         && file.try_lock().is_ok()
         && is_at(&file, path)
     {
@@ -120,7 +123,7 @@ const ALONE_WAIT: Duration = Duration::from_secs(2);
 pub(super) fn open_alone(path: &Path) -> io::Result<File> {
     let end = Instant::now() + ALONE_WAIT;
     loop {
-        let (file, _) = file::open(path)?;
+        let (file, _) = open_regular(path)?;
         // Who had the lock has put another file in the place of this one.
         if (lock(&file) && is_at(&file, path)) || Instant::now() >= end {
             return Ok(file);
@@ -132,7 +135,7 @@ pub(super) fn open_alone(path: &Path) -> io::Result<File> {
 /// There a lock would keep everybody from reading and writing it.
 #[cfg(not(unix))]
 pub(super) fn open_alone(path: &Path) -> io::Result<File> {
-    file::open(path).map(|(file, _)| file)
+    open_regular(path).map(|(file, _)| file)
 }
 
 /// Locks a file, unless another process has; some file systems know no locks.
@@ -143,21 +146,13 @@ fn lock(file: &File) -> bool {
 /// Whether it is this file that lies at `path`, and neither another one nor a link to it.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    let there = path.symlink_metadata().map(id);
-    there.is_ok_and(|there| file.metadata().map(id).is_ok_and(|own| own == there))
+    let same =
+        |there: fs::Metadata| file.metadata().is_ok_and(|own| identity(&own) == identity(&there));
+    path.symlink_metadata().is_ok_and(same)
 }
 
 /// An open file keeps its name there.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
-}
-
-/// Lets nobody else read what is made; elsewhere a new file is as private as its directory.
-fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
 }
