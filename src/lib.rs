@@ -70,6 +70,7 @@
 //! | 0 | [`fs`] | files: opened without blocking, replaced as a whole |
 //! | 0 | [`gate`] | what the loop and the thread that may end it share |
 //! | 0 | [`url`] | URLs, as far as endpoints and proxies have them |
+//! | 0 | `fuzz` | random inputs of tests; no part of the program |
 //! | 1 | [`instructions`] | AGENTS.md files: which there are, what of them fits |
 //! | 1 | [`process`] | commands: start, capture, time limit, kill |
 //! | 1 | [`proxy`] | which proxy a request goes through |
@@ -121,6 +122,8 @@ pub mod agent;
 pub mod cli;
 pub mod error;
 pub mod fs;
+#[cfg(test)]
+mod fuzz;
 pub mod gate;
 pub mod instructions;
 pub mod json;

@@ -8,6 +8,8 @@
 mod delta;
 mod error;
 mod fragments;
+#[cfg(test)]
+mod fuzz;
 mod request;
 mod response;
 mod sse;
