@@ -10,7 +10,7 @@ mod xattr;
 #[cfg(test)]
 pub(crate) use self::open::tests;
 pub use self::open::{
-    are_same, directory_of, follow_links, identity, make_private, open_regular, read_at,
-    refuse_irregular, resolve, without_blocking,
+    are_same, directory_of, follow_links, identity, make_private, open_regular, refuse_irregular,
+    resolve, without_blocking,
 };
 pub use self::sync::sync_directory;

@@ -5,20 +5,23 @@
 //! that tell it what to do differently.
 
 mod arguments;
-mod change;
 mod edit;
 mod lines;
-mod matches;
-mod nearest;
+mod mismatch;
 mod nested;
 mod read;
+mod replacement;
 mod shell;
-mod source;
+mod text_search;
+mod time_limit;
 mod write;
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use crate::fs::replace::{Replaced, Target};
 use crate::instructions::{Loaded, Unusable};
 use crate::message::{Message, ToolCall};
 use crate::provider::ToolDefinition;
@@ -30,6 +33,7 @@ use self::arguments::Arguments;
 use self::edit::EditFile;
 use self::nested::Nested;
 use self::read::ReadFile;
+use self::time_limit::{CALL_MAX, TimeLimit};
 use self::write::WriteFile;
 
 pub use self::shell::{Finished, Shell};
@@ -90,6 +94,26 @@ struct Workspace {
     has_shell: bool,
     /// What is masked in everything that is cut.
     mask: Mask,
+    /// The longest that a call takes.
+    call_max: Duration,
+}
+
+impl Workspace {
+    /// The limit of a call that starts now.
+    fn time_limit(&self, run: Deadline) -> TimeLimit {
+        TimeLimit::new(run, self.call_max)
+    }
+
+    /// Replaces a file's content. All that a tool writes to a file goes through here; `before` is
+    /// the old content where it was read.
+    fn replace(
+        &self,
+        target: &Target,
+        _before: Option<&[u8]>,
+        after: &[u8],
+    ) -> io::Result<Replaced> {
+        target.replace(&|out| out.write_all(after))
+    }
 }
 
 /// Why a call has no result, in words for the model.
@@ -138,6 +162,7 @@ impl Toolbox {
             directory: directory.to_owned(),
             has_shell: shell.is_some(),
             mask: mask.clone(),
+            call_max: CALL_MAX,
         };
         let mut tools: Vec<Box<dyn Tool>> = Vec::new();
         if let Some(shell) = shell {
@@ -235,7 +260,7 @@ impl crate::fs::tests::Folder {
     /// The folder for a tool, on a machine with a shell and for a run with a key.
     fn workspace(&self) -> Workspace {
         let mask = Mask::new(crate::secret::Secret::parse("sk-TESTKEY-1").unwrap_or_default());
-        Workspace { directory: self.path().to_owned(), has_shell: true, mask }
+        Workspace { directory: self.path().to_owned(), has_shell: true, mask, call_max: CALL_MAX }
     }
 }
 

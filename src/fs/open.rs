@@ -104,18 +104,6 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// Reads from a place in a file, wherever other readers of it are.
-///
-/// # Errors
-///
-/// What the system says.
-pub fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    #[cfg(unix)]
-    return std::os::unix::fs::FileExt::read_at(file, buffer, at);
-    #[cfg(windows)]
-    return std::os::windows::fs::FileExt::seek_read(file, buffer, at);
-}
-
 /// Fails unless the metadata is that of a regular file.
 ///
 /// # Errors

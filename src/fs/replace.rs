@@ -255,7 +255,7 @@ fn state(metadata: &Metadata) -> (u64, Option<SystemTime>, (u64, u64), [i64; 2])
 }
 
 /// Why content that was made from an old one is not put in its place.
-pub(crate) fn changed() -> io::Error {
+fn changed() -> io::Error {
     io::Error::other("it was changed in the meantime; nothing was changed here: read it again")
 }
 

@@ -1,13 +1,14 @@
-//! The `edit_file` tool: one text in a file is exchanged for another.
+//! The `edit_file` tool: one text in a file is replaced by another.
 //!
 //! It works on bytes: what does not belong to the change stays as it is, be it UTF-8 or not. It
 //! never guesses: the text stands there exactly once, or every place is meant, or nothing is done
 //! and the result says what stands where. The only freedom is that of line endings, see
-//! [`matches`](super::matches). A file of any size costs the same memory.
+//! [`replacement`](super::replacement).
 
-use std::io::{self, BufReader, Read as _, Write};
+use std::fs::File;
+use std::io::{self, Read as _};
 
-use crate::fs::replace::{HELD_MAX, Target};
+use crate::fs::replace::Target;
 use crate::fs::resolve;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
@@ -15,11 +16,11 @@ use crate::secret::Mask;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
-use super::change::{Change, Found};
-use super::lines::{HEAD_MAX, next_line, number_line};
-use super::matches::newlines;
-use super::nearest::why_not;
-use super::source::{Source, WINDOW};
+use super::lines::number_text;
+use super::mismatch::Mismatch;
+use super::replacement::{Edit, Replacement};
+use super::text_search::newlines;
+use super::time_limit::TimeLimit;
 use super::{Output, Tool, ToolError, Workspace};
 
 /// The `edit_file` tool.
@@ -103,16 +104,18 @@ impl EditFile {
         }
         let mut target = Target::find(&path)?;
         let (file, length) = target.open()?;
-        let end = length.max(HELD_MAX as u64);
-        let source = Source { file: &file, end, window: WINDOW, deadline };
-        let change = Change::new(old, new);
-        let found = change.find(&source)?;
-        if found.first.is_none() {
-            let why = why_not(&source, old, &self.0.mask)?;
+        let before = self.read(&file, length, self.0.time_limit(deadline))?;
+        let replacement = Replacement::new(old, new);
+        let searched = replacement.searched(&before);
+        let found = replacement.find(&before, &searched);
+        let Some(first) = &found.first else {
+            let mismatch = Mismatch::find(&before, old, &self.0.mask);
             return Err(Failure::Text(format!(
-                "old_string was not found in {given}; nothing was changed: {why}"
+                "old_string was not found in {given}; nothing was changed: {}{}",
+                mismatch.why,
+                mismatch.excerpt(&before, &self.0.mask)
             )));
-        }
+        };
         if found.count > 1 && !all {
             return Err(Failure::Text(format!(
                 "old_string was found {} times in {given}, at {}; nothing was changed: include \
@@ -124,29 +127,61 @@ impl EditFile {
         if !found.differs {
             return Err(invalid("the file already reads like that: nothing would change").into());
         }
-        // Later the file may be another one.
-        let shown = show(&source, &change, &found, &self.0.mask)?;
-        let content =
-            |out: &mut dyn Write| io::copy(&mut change.made(&source, &found, 0), out).map(drop);
-        let replaced = target.replace(&content)?;
+        if found.length > MADE_MAX {
+            return Err(self.too_large("it would have", found.length as u64, MADE_MAX).into());
+        }
+        let after = replacement.apply(&before, &searched, found.length);
+        let replaced = self.0.replace(&target, Some(&before), &after)?;
         let places = match found.count {
             1 => "1 place".to_owned(),
             count => format!("{count} places"),
         };
         let in_place = if replaced.in_place { " (written in place)" } else { "" };
+        let shown = show(&after, first, &self.0.mask);
         Ok(Output::new(format!("{places}, at {}{in_place}\n{shown}", found.places()), places))
     }
+
+    /// Reads all of a file. Its length may be wrong: a file grows, and those of `/proc` have none.
+    fn read(&self, file: &File, length: u64, time: TimeLimit) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if length <= FILE_MAX as u64 {
+            // One more, so that the end is seen without more room.
+            bytes.reserve_exact(usize::try_from(length).unwrap_or_default() + 1);
+            let mut rest = file.take(FILE_MAX as u64 + 1);
+            while rest.by_ref().take(PIECE).read_to_end(&mut bytes)? > 0 {
+                time.check()?;
+            }
+        }
+        if length > FILE_MAX as u64 || bytes.len() > FILE_MAX {
+            return Err(self.too_large("it has", length.max(bytes.len() as u64), FILE_MAX));
+        }
+        Ok(bytes)
+    }
+
+    fn too_large(&self, what: &str, bytes: u64, most: usize) -> io::Error {
+        let advice = match self.0.has_shell {
+            true => "; change it with a command, for example sed -i",
+            false => "",
+        };
+        let most = most / 1024 / 1024;
+        let message = format!("{what} {bytes} bytes, and edit_file takes up to {most} MB{advice}");
+        io::Error::new(io::ErrorKind::FileTooLarge, message)
+    }
 }
+
+/// The most bytes of a file that is edited, and of what an edit makes of it: both are held.
+const FILE_MAX: usize = 32 * 1024 * 1024;
+const MADE_MAX: usize = 2 * FILE_MAX;
+
+/// So many bytes are read between two looks at the clock.
+const PIECE: u64 = 1024 * 1024;
 
 fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
 /// The most lines of the changed file that a result shows.
-const SHOWN_MAX: u64 = 20;
-
-/// The most characters of each of them.
-const SHOWN_LINE_MAX: usize = 500;
+const SHOWN_MAX: usize = 20;
 
 /// The most bytes before a change that are shown, so that a long line does not hide it.
 const BEFORE_MAX: usize = 400;
@@ -154,38 +189,33 @@ const BEFORE_MAX: usize = 400;
 /// Lines above and below the change.
 const AROUND: usize = 2;
 
-/// Shows the first place, and what is on its lines and those around it, as it is to be. Nothing is
-/// changed before it, so the line numbers are those of the old file up to there.
-fn show(
-    source: &Source<'_>,
-    change: &Change<'_>,
-    found: &Found<'_>,
-    mask: &Mask,
-) -> io::Result<String> {
-    let Some(splice) = &found.first else { return Ok(String::new()) };
-    let mut before = above(source, splice.start)?;
-    let is_cut = before.len() > BEFORE_MAX;
+/// Shows the first place, and what is on its lines and those around it, in the changed file.
+/// Nothing is changed before it, so its offset and line are those of the old file.
+fn show(file: &[u8], first: &Edit<'_>, mask: &Mask) -> String {
+    let mut before = above(&file[..first.start]);
+    let from = before.len().saturating_sub(BEFORE_MAX);
+    let is_cut = from > 0;
     if is_cut {
         // A character may have been cut, too.
         let is_inside = |&&byte: &&u8| byte & 0xC0 == 0x80;
-        let cut = 1 + before[1..].iter().take(3).take_while(is_inside).count();
-        before.drain(..cut);
+        let rest = &before[from..];
+        before = &rest[rest.iter().take(3).take_while(is_inside).count()..];
     }
-    let from = splice.start - before.len() as u64;
-    let first = splice.line - newlines(&before) as u64;
-    let last = splice.line + (newlines(splice.text) + AROUND) as u64;
-    let mut made = BufReader::new(change.made(source, found, from));
+    let start = first.line - newlines(before);
+    let last = first.last_line() + AROUND;
     let mut out = String::new();
     let mut left_out = 0;
-    for number in first..=last {
-        let Some(mut line) = next_line(&mut made, HEAD_MAX, source.deadline)? else { break };
-        if is_cut && number == first {
-            line.replace_start(mask.open_start(&line.head), b"... ");
-        }
-        if number - first < SHOWN_MAX {
-            number_line(&mut out, number, &line.masked(mask), SHOWN_LINE_MAX);
-        } else {
+    let lines = file[first.start - before.len()..].split_inclusive(|&byte| byte == b'\n');
+    for (number, line) in (start..=last).zip(lines) {
+        let line =
+            line.strip_suffix(b"\n").map_or(line, |text| text.strip_suffix(b"\r").unwrap_or(text));
+        if number - start >= SHOWN_MAX {
             left_out += 1;
+        } else if is_cut && number == start {
+            let text = [b"... ", &line[mask.open_start(line)..]].concat();
+            number_text(&mut out, number as u64, &text, mask);
+        } else {
+            number_text(&mut out, number as u64, line, mask);
         }
     }
     if left_out > 0 {
@@ -193,23 +223,19 @@ fn show(
     } else if out.is_empty() {
         out.push_str("[the file is empty now]\n");
     }
-    Ok(out)
+    out
 }
 
-/// What stands before a place on its line and on those above; of a longer text the last bytes, one
-/// more than are shown.
-fn above(source: &Source<'_>, at: u64) -> io::Result<Vec<u8>> {
-    let from = at.saturating_sub(BEFORE_MAX as u64 + 1);
-    let mut before = Vec::new();
-    source.from(from).take(at - from).read_to_end(&mut before)?;
-    let lines = before.rsplitn(AROUND + 2, |&byte| byte == b'\n').take(AROUND + 1);
-    let length = lines.map(|line| line.len() + 1).sum::<usize>() - 1;
-    before.drain(..before.len() - length);
-    Ok(before)
+/// The last line of a text, without an ending, and those above it that are shown.
+fn above(text: &[u8]) -> &[u8] {
+    let newlines = text.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    let start = newlines.map(|(index, _)| index + 1).nth(AROUND);
+    &text[start.unwrap_or_default()..]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines::EDIT_LINE_MAX;
     use super::*;
     use crate::fs::tests::Folder;
     use crate::fuzz::inputs;
@@ -338,7 +364,8 @@ mod tests {
             b"fn a() {\n\treturn;\n}\n",
             "fn a() {\n    return;\n}",
             "old_string was not found in f; nothing was changed: line 2 is \"\\treturn;\", and \
-             old_string has \"    return;\" there",
+             old_string has \"    return;\" there\nthe file:\n     1\tfn a() {\n     \
+             2\t\treturn;\n     3\t}\n",
         );
         check_error(
             b"",
@@ -397,7 +424,6 @@ mod tests {
 
     #[test]
     fn fuzz_the_lines_that_are_shown_of_random_edits_are_those_of_the_new_file() {
-        let folder = Folder::new();
         let mut shown = 0;
         let inputs = inputs("lines of an edit", 2_000);
         let total = inputs.total();
@@ -412,16 +438,14 @@ mod tests {
             if old.is_empty() || old == new {
                 continue;
             }
-            let file = std::fs::File::open(folder.write("f", &content)).unwrap();
-            let source = Source { file: &file, end: u64::MAX, window: 5, deadline: Deadline::NONE };
-            let change = Change::new(&old, &new);
-            let found = change.find(&source).unwrap();
+            let replacement = Replacement::new(&old, &new);
+            let searched = replacement.searched(&content);
+            let found = replacement.find(&content, &searched);
             let Some(place) = &found.first else { continue };
-            let mut made = Vec::new();
-            change.made(&source, &found, 0).read_to_end(&mut made).unwrap();
+            let made = replacement.apply(&content, &searched, found.length);
             let mut wanted = String::new();
-            let first = place.line.saturating_sub(AROUND as u64).max(1);
-            let last = place.line + (newlines(place.text) + AROUND) as u64;
+            let first = place.line.saturating_sub(AROUND).max(1);
+            let last = place.line + newlines(place.text) + AROUND;
             for (line, number) in made.split_inclusive(|&byte| byte == b'\n').zip(1..=last) {
                 let line = line
                     .strip_suffix(b"\n")
@@ -434,7 +458,7 @@ mod tests {
             if made.is_empty() {
                 wanted.push_str("[the file is empty now]\n");
             }
-            let told = show(&source, &change, &found, &Mask::default()).unwrap();
+            let told = show(&made, place, &Mask::default());
             assert_eq!(told, wanted, "seed {seed}: {content:?} {old:?} {new:?}");
             shown += found.count;
         }
@@ -460,7 +484,7 @@ mod tests {
             let text = call(&folder, "old", "new", false);
             assert!(!text.contains("-1x") && text.contains("xnew"), "{fill}: {text}");
         }
-        for fill in [SHOWN_LINE_MAX - 15, SHOWN_LINE_MAX - 6, 200 - 15, 200 - 6] {
+        for fill in [EDIT_LINE_MAX - 15, EDIT_LINE_MAX - 6, 200 - 15, 200 - 6] {
             folder.write("f", format!("old\n{}{key}\n", "x".repeat(fill)));
             assert!(!call(&folder, "old", "new", false).contains("sk-"), "{fill}");
             let wanted = format!("new\n  {}{key}", "x".repeat(fill));
@@ -492,19 +516,57 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_end_is_given_up_when_the_time_is_over() {
+    fn a_file_that_is_too_large_is_refused_with_the_way_out() {
         let folder = Folder::new();
         folder.write("f", "old\n");
         let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("f")).unwrap();
-        file.set_len(1 << 40).unwrap();
-        for (old, time) in [("old", 0), ("old", 100), ("missing", 100)] {
-            let text = format!(r#"{{"path":"f","old_string":"{old}","new_string":"new"}}"#);
-            let arguments = Arguments::parse(&text, &Mask::default()).unwrap();
-            let over = Deadline::after(Some(std::time::Duration::from_millis(time)));
-            let error = EditFile(folder.workspace()).run(arguments, over).unwrap_err();
-            assert_eq!(error.to_string(), "f: the run's time was over");
+        for length in [1 << 40, FILE_MAX as u64 + 1] {
+            file.set_len(length).unwrap();
+            let expected = format!(
+                "error: f: it has {length} bytes, and edit_file takes up to 32 MB; change it with \
+                 a command, for example sed -i"
+            );
+            assert_eq!(call(&folder, "old", "new", false), expected);
         }
-        assert_eq!((file.metadata().unwrap().len(), folder.names()), (1 << 40, vec!["f".into()]));
+        assert_eq!(folder.names(), ["f"]);
+        folder.write("f", "a".repeat(1_000));
+        let text = call(&folder, "a", &"b".repeat(100_000), true);
+        let expected = "error: f: it would have 100000000 bytes, and edit_file takes up to 64 MB;";
+        assert!(text.starts_with(expected), "{text}");
+        assert_eq!(folder.read("f"), [b'a'; 1_000]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_length_that_is_not_true_changes_nothing() {
+        let folder = Folder::new();
+        let tool = EditFile(folder.workspace());
+        let time = tool.0.time_limit(Deadline::NONE);
+        let file = File::open(folder.write("f", "0123456789")).unwrap();
+        assert_eq!(tool.read(&file, 0, time).unwrap(), b"0123456789");
+        let file = File::open(folder.write("f", "0123456789")).unwrap();
+        assert_eq!(tool.read(&file, 1_000, time).unwrap(), b"0123456789");
+        let endless = File::open("/dev/zero").unwrap();
+        let error = tool.read(&endless, 0, time).unwrap_err().to_string();
+        assert!(error.starts_with("it has 33554433 bytes, and "), "{error}");
+    }
+
+    #[test]
+    fn reading_is_given_up_when_the_time_is_over() {
+        let folder = Folder::new();
+        folder.write("f", "old\n");
+        let arguments = r#"{"path":"f","old_string":"old","new_string":"new"}"#;
+        let mut tool = EditFile(folder.workspace());
+        let run = |tool: &mut EditFile, deadline| {
+            let arguments = Arguments::parse(arguments, &Mask::default()).unwrap();
+            tool.run(arguments, deadline).unwrap_err().to_string()
+        };
+        let over = Deadline::after(Some(std::time::Duration::ZERO));
+        assert_eq!(run(&mut tool, over), "f: the run's time was over");
+        tool.0.call_max = std::time::Duration::ZERO;
+        let told = "f: given up after 0 seconds, the most that a call may take";
+        assert_eq!(run(&mut tool, Deadline::NONE), told);
+        assert_eq!((folder.read("f"), folder.names()), (b"old\n".to_vec(), vec!["f".into()]));
     }
 
     #[test]

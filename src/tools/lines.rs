@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead};
 
 use crate::secret::Mask;
-use crate::time::Deadline;
+
+use super::time_limit::TimeLimit;
 
 /// The most characters of one line that a page shows.
 pub(super) const LINE_MAX: usize = 2_000;
@@ -19,17 +20,6 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Whether the head is all of it.
-    pub(super) fn is_whole(&self) -> bool {
-        self.bytes == self.head.len() as u64
-    }
-
-    /// Puts a text in the place of the first bytes of the head.
-    pub(super) fn replace_start(&mut self, bytes: usize, text: &[u8]) {
-        self.head.splice(..bytes, text.iter().copied());
-        self.bytes = self.bytes - bytes as u64 + text.len() as u64;
-    }
-
     /// The line with its secrets masked, and without what may be the start of one that goes on
     /// behind the head.
     pub(super) fn masked(self, mask: &Mask) -> Line {
@@ -58,7 +48,7 @@ pub(super) const HEAD_MAX: usize = 4 * LINE_MAX;
 pub(super) fn next_line(
     reader: &mut impl BufRead,
     kept: usize,
-    deadline: Deadline,
+    limit: TimeLimit,
 ) -> io::Result<Option<Line>> {
     let mut line = Line { head: Vec::new(), bytes: 0, ending: Ending::None };
     let mut last = None;
@@ -83,16 +73,18 @@ pub(super) fn next_line(
             }
             return Ok(Some(line));
         }
-        check(deadline)?;
+        limit.check()?;
     }
 }
 
-/// The file may be without end.
-pub(super) fn check(deadline: Deadline) -> io::Result<()> {
-    if deadline.has_passed() {
-        return Err(io::Error::new(io::ErrorKind::TimedOut, "the run's time was over"));
-    }
-    Ok(())
+/// The most characters of a line that a result of an edit shows.
+pub(super) const EDIT_LINE_MAX: usize = 500;
+
+/// Writes a numbered line for the result of an edit.
+pub(super) fn number_text(out: &mut String, number: u64, text: &[u8], mask: &Mask) {
+    let mut line = Line { head: Vec::new(), bytes: text.len() as u64, ending: Ending::None };
+    line.head.extend_from_slice(&text[..text.len().min(HEAD_MAX)]);
+    number_line(out, number, &line.masked(mask), EDIT_LINE_MAX);
 }
 
 /// What became of a line when it was shown.

@@ -14,7 +14,8 @@ use crate::provider::ToolDefinition;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
-use super::lines::{Ending, HEAD_MAX, LINE_MAX, Line, check, next_line, number_line};
+use super::lines::{Ending, HEAD_MAX, LINE_MAX, Line, next_line, number_line};
+use super::time_limit::TimeLimit;
 use super::{Output, Tool, ToolError, Workspace};
 
 /// The most lines or names in one result.
@@ -62,13 +63,14 @@ impl Tool for ReadFile {
         let limit = arguments.optional_u64("limit")?.unwrap_or(LINES_MAX).min(LINES_MAX);
         // Models that fill in every argument mean "the usual one" by 0.
         let limit = if limit == 0 { LINES_MAX } else { limit };
+        let time = self.0.time_limit(deadline);
         let read = || {
             let path = resolve(&self.0.directory, &given)?;
             follow_links(&path)?;
             match open_regular(&path) {
-                Ok((file, _)) => self.show_file(&given, file, first, limit, deadline),
+                Ok((file, _)) => self.show_file(&given, file, first, limit, time),
                 Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
-                    self.show_directory(&path, deadline)
+                    self.show_directory(&path, time)
                 }
                 Err(error) => Err(error),
             }
@@ -84,7 +86,7 @@ impl ReadFile {
         file: File,
         first: u64,
         limit: u64,
-        deadline: Deadline,
+        time: TimeLimit,
     ) -> io::Result<Output> {
         let mut reader = BufReader::with_capacity(64 * 1024, file);
         let head = reader.fill_buf()?;
@@ -100,13 +102,13 @@ impl ReadFile {
         let mut number = 0;
         while page.lines < limit {
             let wanted = number + 1 >= first;
-            let Some(line) = next_line(&mut reader, if wanted { HEAD_MAX } else { 0 }, deadline)?
+            let Some(line) = next_line(&mut reader, if wanted { HEAD_MAX } else { 0 }, time)?
             else {
                 break;
             };
             number += 1;
             if number % LOOK == 0 {
-                check(deadline)?;
+                time.check()?;
             }
             if wanted && !page.add(number, &line.masked(&self.0.mask)) {
                 page.more = true;
@@ -152,11 +154,11 @@ impl ReadFile {
     /// Lists a directory: the names that come first in byte order, as many as fit.
     ///
     /// Only those are held, so that a directory with millions of entries costs no memory.
-    fn show_directory(&self, path: &Path, deadline: Deadline) -> io::Result<Output> {
+    fn show_directory(&self, path: &Path, time: TimeLimit) -> io::Result<Output> {
         let mut names = BTreeMap::new();
         let mut count: u64 = 0;
         for entry in fs::read_dir(path)? {
-            check(deadline)?;
+            time.check()?;
             let entry = entry?;
             count += 1;
             names.insert(entry.file_name(), entry.file_type()?);

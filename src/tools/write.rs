@@ -38,7 +38,7 @@ impl Tool for WriteFile {
         let content = arguments.string("content")?;
         let write = || {
             let target = Target::find(&resolve(&self.0.directory, &given)?)?;
-            let replaced = target.replace(&|out| out.write_all(content.as_bytes()))?;
+            let replaced = self.0.replace(&target, None, content.as_bytes())?;
             let bytes = replaced.bytes;
             let text = match target.existing() {
                 None => format!("created {given}: {bytes} bytes"),

@@ -265,19 +265,40 @@ fn a_full_disk_leaves_the_old_content_and_nothing_else() {
 #[test]
 fn a_large_file_costs_no_memory() {
     let dir = Dir::new("large");
-    let mut content = "a line that is not meant\n".repeat(1_500_000);
-    content.push_str("old\n");
-    dir.write("f", &content);
+    let line = "a line that is not meant\n";
+    dir.write("f", line.repeat(1_500_000) + "old\n");
     let peak = ("shell", json!({"command": "grep VmHWM /proc/$PPID/status"}));
     let page = ("read_file", json!({"path": "f", "offset": 1_500_000}));
+    let told = results(Uncut::new(&dir), &[edit("old", "new"), page, peak]);
+    assert!(
+        told[0].starts_with("error: f: it has 37500004 bytes, and edit_file takes"),
+        "{told:?}"
+    );
+    assert!(told[0].contains("sed -i"), "{told:?}");
+    assert_eq!(told[1], "1500000\ta line that is not meant\n1500001\told\n");
+    assert!(peak_of(&told[2]) < 10 * 1024, "{told:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_edit_takes_up_to_three_times_its_file_in_memory() {
+    let dir = Dir::new("three-times");
+    let content = "a line that is not meant\r\n".repeat(1_250_000) + "old\r\n";
+    dir.write("f", &content);
+    let peak = ("shell", json!({"command": "grep VmHWM /proc/$PPID/status"}));
     let missed = edit("a line that is not there", "x");
-    let told = results(Uncut::new(&dir), &[edit("old", "new"), missed, page, peak]);
-    assert!(told[0].starts_with("edited f: 1 place, at line 1500001\n"), "{told:?}");
-    assert!(told[1].contains("the line most like it is 1: "), "{told:?}");
-    assert_eq!(told[2], "1500000\ta line that is not meant\n1500001\tnew\n");
-    let peak: u64 = told[3].split_whitespace().nth(1).unwrap().parse().unwrap();
-    assert!(peak < 10 * 1024, "{peak} KiB");
-    assert!(dir.read("f") == content.replace("old\n", "new\n"));
+    let told = results(Uncut::new(&dir), &[edit("old", "new"), missed, peak]);
+    assert!(told[0].starts_with("edited f: 1 place, at line 1250001\n"), "{}", told[0]);
+    assert!(told[1].contains("the line most like it is 1: "), "{}", told[1]);
+    let peak = peak_of(&told[2]);
+    assert!(peak < 10 * 1024 + 3 * content.len() as u64 / 1024, "{peak} KiB");
+    assert!(dir.read("f") == content.replace("old\r\n", "new\r\n"));
+}
+
+/// The KiB in a line of `/proc/PID/status`.
+#[cfg(target_os = "linux")]
+fn peak_of(line: &str) -> u64 {
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 #[cfg(target_os = "linux")]

@@ -3,41 +3,78 @@
 //!
 //! It is for the model to find its mistake, so every sentence has to be true of the file as it is.
 
-use std::io::{self, BufRead as _, BufReader};
+use std::borrow::Cow;
 
 use crate::secret::Mask;
 use crate::text::{Lossy, head};
 
-use super::lines::{Ending, HEAD_MAX, Line, next_line};
-use super::matches::{Needle, common};
-use super::source::{At, Source};
+use super::lines::number_text;
+use super::text_search::{Finder, common, with_lf};
 
-/// Why `old`, which does not stand in the file, does not.
-pub(super) fn why_not(source: &Source<'_>, old: &str, mask: &Mask) -> io::Result<String> {
-    if source.from(0).fill_buf()?.is_empty() {
-        return Ok("the file is empty".to_owned());
+/// Why a text was not found in a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mismatch {
+    /// What is different, in a sentence.
+    pub(super) why: String,
+    /// The index of the line that is most like the text.
+    line: Option<usize>,
+}
+
+/// A file of at most so many lines and bytes is shown whole.
+const WHOLE_LINES: usize = 60;
+const WHOLE_BYTES: usize = 4_000;
+
+/// Lines shown above and below the one that is most like the text.
+const AROUND: usize = 5;
+
+impl Mismatch {
+    /// Finds out why `old`, which does not stand in the file, does not.
+    pub(super) fn find(file: &[u8], old: &str, mask: &Mask) -> Mismatch {
+        let told = |why: &str| Mismatch { why: why.to_owned(), line: None };
+        if file.is_empty() {
+            return told("the file is empty");
+        }
+        let place = Place { file, old, mask };
+        if has_line_numbers(old.as_bytes()) && !lines(file).any(is_numbered) {
+            return told("leave out the line numbers and tabs that read_file adds");
+        }
+        let hint = if old.contains('\r') {
+            "old_string holds carriage returns, and then every line ending must match; without \
+             them LF matches CRLF too"
+        } else {
+            "it must match exactly, white space included; call read_file, then edit_file with \
+             what stands there"
+        };
+        place.first_difference().or_else(|| place.nearest_line()).unwrap_or_else(|| told(hint))
     }
-    let place = Place { source, old, mask };
-    if has_line_numbers(old.as_bytes()) && !place.has_line_numbers()? {
-        return Ok("leave out the line numbers and tabs that read_file adds".to_owned());
+
+    /// The numbered lines around the one that is most like the text, or all of a small file;
+    /// nothing where there is neither.
+    pub(super) fn excerpt(&self, file: &[u8], mask: &Mask) -> String {
+        let is_small =
+            file.len() <= WHOLE_BYTES && lines(file).take(WHOLE_LINES + 1).count() <= WHOLE_LINES;
+        let (title, from, to) = match self.line {
+            _ if file.is_empty() => return String::new(),
+            _ if is_small => ("the file", 0, WHOLE_LINES),
+            Some(line) => ("the lines there", line.saturating_sub(AROUND), line + AROUND + 1),
+            None => return String::new(),
+        };
+        let mut out = format!("\n{title}:\n");
+        for (index, line) in lines(file).enumerate().take(to).skip(from) {
+            number_text(&mut out, index as u64 + 1, without_ending(line), mask);
+        }
+        out
     }
-    let hint = if old.contains('\r') {
-        "old_string holds carriage returns, and then every line ending must match; without them LF \
-         matches CRLF too"
-    } else {
-        "it must match exactly, white space included; call read_file, then edit_file with what \
-         stands there"
-    };
-    let told = match place.first_difference()? {
-        None => place.nearest_line()?,
-        told => told,
-    };
-    Ok(told.unwrap_or_else(|| hint.to_owned()))
 }
 
 /// The lines of a text, each with its ending.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     text.split_inclusive(|&byte| byte == b'\n')
+}
+
+fn without_ending(line: &[u8]) -> &[u8] {
+    let text = line.strip_suffix(b"\n").map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    text.unwrap_or(line)
 }
 
 fn has_line_numbers(old: &[u8]) -> bool {
@@ -52,9 +89,9 @@ fn is_numbered(line: &[u8]) -> bool {
     digits > 0 && number.get(digits) == Some(&b'\t')
 }
 
-/// Where a text is looked for that does not stand there.
+/// A file, and a text that does not stand in it.
 struct Place<'a> {
-    source: &'a Source<'a>,
+    file: &'a [u8],
     old: &'a str,
     mask: &'a Mask,
 }
@@ -66,157 +103,118 @@ const COMPARED_MAX: usize = 20;
 const TELLING_MIN: usize = 3;
 
 impl Place<'_> {
-    /// The next line, or as much of it as is needed to compare it.
-    fn next_line(&self, reader: &mut BufReader<At<'_>>) -> io::Result<Option<Line>> {
-        next_line(reader, HEAD_MAX + 2 * self.old.len(), self.source.deadline)
-    }
-
-    fn has_line_numbers(&self) -> io::Result<bool> {
-        let mut reader = self.source.from(0);
-        while let Some(line) = self.next_line(&mut reader)? {
-            if is_numbered(&line.head) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// The first difference between old_string and the place that is most like it.
-    fn first_difference(&self) -> io::Result<Option<String>> {
+    fn first_difference(&self) -> Option<Mismatch> {
         let is_blank = |line: &&[u8]| line.trim_ascii().is_empty();
         // Blank lines are found anywhere, so the first one that is none leads to the place.
         let blank = lines(self.old.as_bytes()).take_while(is_blank).count();
         let compared: Vec<&[u8]> =
             lines(self.old.as_bytes()).skip(blank).take(COMPARED_MAX).collect();
-        let Some(best) = self.longest_run(&compared)? else { return Ok(None) };
+        let best = self.longest_run(&compared)?;
         let Some(start) = best.checked_sub(blank) else {
-            return Ok(Some(format!(
+            let why = format!(
                 "old_string starts with {blank} blank lines, but line {} has only {best} above it",
                 best + 1
-            )));
+            );
+            return Some(Mismatch { why, line: Some(best) });
         };
-        let mut reader = self.source.from(0);
-        for _ in 0..start {
-            next_line(&mut reader, 0, self.source.deadline)?;
-        }
-        self.difference_from(&mut reader, start)
+        self.difference_from(start)
     }
 
     /// The line from which on the most lines in a row are the same as these but for the white space
     /// around them; none where not even one is.
-    fn longest_run(&self, compared: &[&[u8]]) -> io::Result<Option<usize>> {
+    fn longest_run(&self, compared: &[&[u8]]) -> Option<usize> {
         let (mut best, mut longest) = (None, 0);
         // Where runs start that reach up to the line before.
         let mut open: Vec<usize> = Vec::new();
-        let mut reader = self.source.from(0);
-        for number in 0.. {
-            let Some(line) = self.next_line(&mut reader)? else { break };
+        for (number, line) in lines(self.file).enumerate() {
+            let line = line.trim_ascii();
             open.push(number);
             open.retain(|&start| {
                 let run = number - start;
-                let goes_on = line.is_whole()
-                    && compared
-                        .get(run)
-                        .is_some_and(|wanted| wanted.trim_ascii() == line.head.trim_ascii());
+                let goes_on = compared.get(run).is_some_and(|wanted| wanted.trim_ascii() == line);
                 if goes_on && run >= longest {
                     (best, longest) = (Some(start), run + 1);
                 }
                 goes_on
             });
         }
-        Ok(best)
+        best
     }
 
-    /// The first difference between old_string and the lines that come, of which the first is that
-    /// of index `start`.
-    fn difference_from(
-        &self,
-        reader: &mut BufReader<At<'_>>,
-        start: usize,
-    ) -> io::Result<Option<String>> {
+    /// The first difference between old_string and the lines from that of index `start` on.
+    fn difference_from(&self, start: usize) -> Option<Mismatch> {
         let count = lines(self.old.as_bytes()).count();
+        let mut file = lines(self.file).skip(start);
         for (index, wanted) in lines(self.old.as_bytes()).enumerate() {
             let number = start + index + 1;
-            let Some(line) = self.next_line(reader)? else {
-                return Ok(Some(behind(number - 1)));
-            };
+            let told = |why| Some(Mismatch { why, line: Some(number - 1) });
+            let Some(line) = file.next() else { return told(behind(number - 1)) };
             let line = self.as_old_sees(line);
-            let text = match line.ending {
-                Ending::None => line.head.clone(),
-                _ => [&line.head[..], b"\n"].concat(),
-            };
-            // Of the first line the end counts.
-            if index == 0 && !line.is_whole() {
-                return Ok(None);
-            }
             let fits = match (index == 0, index + 1 == count) {
-                (true, true) => Needle::new(self.old).is_in(&text),
-                (true, false) => text.ends_with(wanted),
-                (false, true) => text.starts_with(wanted),
-                (false, false) => text == wanted,
+                (true, true) => Finder::new(wanted).is_in(&line),
+                (true, false) => line.ends_with(wanted),
+                (false, true) => line.starts_with(wanted),
+                (false, false) => *line == *wanted,
             };
             if fits {
                 continue;
             }
-            if line.is_whole() && wanted.strip_suffix(b"\n") == Some(&text) {
-                return Ok(Some(behind(number)));
+            if wanted.strip_suffix(b"\n") == Some(&line) {
+                return told(behind(number));
             }
-            let (line, wanted) = self.quoted(line, wanted);
-            return Ok(Some(format!("line {number} is {line}, and old_string has {wanted} there")));
+            let (line, wanted) = self.quoted(&line, wanted);
+            return told(format!("line {number} is {line}, and old_string has {wanted} there"));
         }
-        Ok(None)
+        None
     }
 
-    /// The line with the carriage return before its newline, if it has one and old_string holds
-    /// some: without any it takes CRLF for LF.
-    fn as_old_sees(&self, mut line: Line) -> Line {
-        if line.ending == Ending::Crlf && line.is_whole() && self.old.contains('\r') {
-            line.head.push(b'\r');
-            line.bytes += 1;
-        }
-        line
+    /// The line with LF for CRLF, as old_string takes it unless it holds carriage returns itself.
+    fn as_old_sees<'b>(&self, line: &'b [u8]) -> Cow<'b, [u8]> {
+        if self.old.contains('\r') { Cow::Borrowed(line) } else { with_lf(line) }
     }
 
     /// The line that is most like the first line of old_string that is not blank, when white space
     /// is left out of both: one that holds it, or has at least half in common with it.
-    fn nearest_line(&self) -> io::Result<Option<String>> {
+    fn nearest_line(&self) -> Option<Mismatch> {
         let is_blank = |line: &&str| line.trim_ascii().is_empty();
-        let Some(wanted) = self.old.lines().find(|line| !is_blank(line)) else { return Ok(None) };
-        let dense: String =
-            wanted.chars().filter(|character| !character.is_ascii_whitespace()).collect();
-        if dense.len() < TELLING_MIN {
-            return Ok(None);
+        let wanted = self.old.lines().find(|line| !is_blank(line))?;
+        let dense = |text: &[u8]| -> Vec<u8> {
+            text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
+        };
+        let old = dense(wanted.as_bytes());
+        if old.len() < TELLING_MIN {
+            return None;
         }
-        let needle = Needle::new(&dense);
+        let finder = Finder::new(&old);
         let (mut best, mut most) = (None, 0);
-        let mut reader = self.source.from(0);
-        for number in 1_u64.. {
-            let Some(line) = self.next_line(&mut reader)? else { break };
-            let text: Vec<u8> =
-                line.head.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
-            let alike = if needle.is_in(&text) {
+        for (index, line) in lines(self.file).enumerate() {
+            let text = dense(line);
+            let alike = if finder.is_in(&text) {
                 usize::MAX
-            } else if line.is_whole() {
-                let (start, end) = common(&text, dense.as_bytes());
-                if 2 * (start + end) < text.len().max(dense.len()) { 0 } else { start + end }
             } else {
-                0
+                let (start, end) = common(&text, &old);
+                if 2 * (start + end) < text.len().max(old.len()) { 0 } else { start + end }
             };
             if alike > most {
-                (best, most) = (Some((number, line)), alike);
+                (best, most) = (Some((index, line)), alike);
             }
         }
-        let Some((number, line)) = best else { return Ok(None) };
-        let (line, wanted) = self.quoted(line, wanted.as_bytes());
-        Ok(Some(format!("the line most like it is {number}: {line}, and old_string has {wanted}")))
+        let (index, line) = best?;
+        let (line, wanted) = self.quoted(without_ending(line), wanted.as_bytes());
+        let number = index + 1;
+        let why = format!("the line most like it is {number}: {line}, and old_string has {wanted}");
+        Some(Mismatch { why, line: Some(index) })
     }
 
     /// Two lines to be compared: without their newlines, masked, and cut around the first
     /// difference.
-    fn quoted(&self, line: Line, wanted: &[u8]) -> (String, String) {
-        let wanted = wanted.strip_suffix(b"\n").unwrap_or(wanted);
-        let line = Lossy::new(&line.masked(self.mask).head).text.into_owned();
-        let wanted = self.mask.text(&Lossy::new(wanted).text).into_owned();
+    fn quoted(&self, line: &[u8], wanted: &[u8]) -> (String, String) {
+        let masked = |line: &[u8]| {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            self.mask.text(&Lossy::new(line).text).into_owned()
+        };
+        let (line, wanted) = (masked(line), masked(wanted));
         let (same, _) = common(line.as_bytes(), wanted.as_bytes());
         (around(&line, same), around(&wanted, same))
     }
@@ -245,25 +243,16 @@ fn around(text: &str, place: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
 
-    use crate::fs::tests::Folder;
-    use crate::time::Deadline;
-    use crate::tools::source::WINDOW;
-
-    fn told(content: &[u8], old: &str, window: usize) -> String {
-        let folder = Folder::new();
-        let file = File::open(folder.write("f", content)).unwrap();
-        let source = Source { file: &file, end: u64::MAX, window, deadline: Deadline::NONE };
-        why_not(&source, old, &Mask::default()).unwrap()
+    fn told(file: &[u8], old: &str) -> String {
+        Mismatch::find(file, old, &Mask::default()).why
     }
 
     #[track_caller]
     fn check(file: &[u8], old: &str, expected: &str) {
-        assert!(!Needle::new(old).is_in(file), "it stands there");
-        for window in [1, 3, WINDOW] {
-            assert_eq!(told(file, old, window), expected);
-        }
+        let searched = if old.contains('\r') { Cow::Borrowed(file) } else { with_lf(file) };
+        assert!(!Finder::new(old.as_bytes()).is_in(&searched), "it stands there");
+        assert_eq!(told(file, old), expected);
     }
 
     #[test]
@@ -349,7 +338,7 @@ mod tests {
     fn a_difference_far_into_a_line_is_shown() {
         let same = "\u{e9}".repeat(1_000);
         let file = format!("a\n {same}x{same}\n");
-        let told = told(file.as_bytes(), &format!("a\n {same}y"), 1);
+        let told = told(file.as_bytes(), &format!("a\n {same}y"));
         assert!(told.starts_with("line 2 is ...\"\u{e9}") && told.contains("\u{e9}x\u{e9}"));
         assert!(told.ends_with("\u{e9}y\" there") && told.len() < 500, "{told}");
     }
@@ -357,7 +346,26 @@ mod tests {
     #[test]
     fn a_large_file_takes_no_time() {
         let file = "a = b;\n".repeat(1_000_000);
-        told(file.as_bytes(), &"a = b;\n".repeat(50).replace("; ", ";"), WINDOW);
-        told(file.as_bytes(), "x = y;\n", WINDOW);
+        told(file.as_bytes(), &"a = b;\n".repeat(50).replace("; ", ";"));
+        told(file.as_bytes(), "x = y;\n");
+    }
+
+    #[test]
+    fn the_lines_that_are_most_like_it_are_shown_or_all_of_a_small_file() {
+        let excerpt = |file: &str, old: &str| {
+            let mask = Mask::default();
+            Mismatch::find(file.as_bytes(), old, &mask).excerpt(file.as_bytes(), &mask)
+        };
+        assert_eq!(excerpt("a\r\nb", "c"), "\nthe file:\n     1\ta\n     2\tb\n");
+        assert_eq!(excerpt("", "c"), "");
+        let long: String = (1..=WHOLE_LINES + 1).map(|number| format!("line {number}\n")).collect();
+        let expected: String =
+            (45..=55).map(|number| format!("{number:>6}\tline {number}\n")).collect();
+        assert_eq!(excerpt(&long, "line 50 \nx"), format!("\nthe lines there:\n{expected}"));
+        assert_eq!(excerpt(&long, "other"), "");
+        let wide = format!("line one\n{}\n", "x".repeat(WHOLE_BYTES));
+        let told = excerpt(&wide, "line  one");
+        assert!(told.starts_with("\nthe lines there:\n     1\tline one\n     2\txxx"), "{told}");
+        assert!(told.ends_with(" bytes of this line left out]\n") && told.len() < 1_000, "{told}");
     }
 }
