@@ -11,6 +11,6 @@ mod xattr;
 pub(crate) use self::open::tests;
 pub use self::open::{
     are_same, directory_of, follow_links, identity, make_private, open_regular, refuse_irregular,
-    resolve, without_blocking,
+    without_blocking,
 };
 pub use self::sync::sync_directory;

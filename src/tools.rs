@@ -9,6 +9,7 @@ mod edit;
 mod lines;
 mod mismatch;
 mod nested;
+mod path;
 mod read;
 mod replacement;
 mod shell;

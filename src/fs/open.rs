@@ -9,21 +9,6 @@ use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The path that `given` names, seen from `directory`; `~` stands for nothing but itself.
-///
-/// # Errors
-///
-/// An empty path, or one that holds a NUL character, which no system can open.
-pub fn resolve(directory: &Path, given: &str) -> io::Result<PathBuf> {
-    if given.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is empty"));
-    }
-    if given.contains('\0') {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path holds a NUL character"));
-    }
-    Ok(directory.join(given))
-}
-
 /// The most links that are followed one after another, as many as Linux follows.
 const LINKS_MAX: usize = 40;
 
@@ -211,17 +196,6 @@ pub(crate) mod tests {
     pub(crate) fn make_fifo(path: &Path) {
         let made = std::process::Command::new("mkfifo").arg(path).spawn().unwrap().wait().unwrap();
         assert!(made.success());
-    }
-
-    #[test]
-    fn paths_start_at_the_directory_unless_they_are_absolute() {
-        let directory = Path::new("/here");
-        assert_eq!(resolve(directory, "a/b").unwrap(), Path::new("/here/a/b"));
-        assert_eq!(resolve(directory, "~/b").unwrap(), Path::new("/here/~/b"));
-        assert_eq!(resolve(directory, "/etc/hosts").unwrap(), Path::new("/etc/hosts"));
-        assert_eq!(resolve(directory, "").unwrap_err().to_string(), "the path is empty");
-        let nul = resolve(directory, "a\0b").unwrap_err();
-        assert_eq!(nul.to_string(), "the path holds a NUL character");
     }
 
     #[cfg(unix)]

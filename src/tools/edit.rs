@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io::{self, Read as _};
 
 use crate::fs::replace::Target;
-use crate::fs::resolve;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
 use crate::secret::Mask;
@@ -18,6 +17,7 @@ use crate::time::Deadline;
 use super::arguments::Arguments;
 use super::lines::number_text;
 use super::mismatch::Mismatch;
+use super::path::resolve;
 use super::replacement::{Edit, Replacement};
 use super::text_search::newlines;
 use super::time_limit::TimeLimit;

@@ -8,12 +8,12 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::fs::resolve;
 use crate::instructions::{self, Instructions, Unusable};
 use crate::message::{Message, ToolCall};
 use crate::secret::Mask;
 
 use super::arguments::Arguments;
+use super::path::resolve;
 
 /// What is still to be told in a conversation.
 #[derive(Debug, Default)]

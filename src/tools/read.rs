@@ -8,13 +8,14 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use crate::fs::{follow_links, open_regular, resolve};
+use crate::fs::{follow_links, open_regular};
 use crate::json::Json;
 use crate::provider::ToolDefinition;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
 use super::lines::{Ending, HEAD_MAX, LINE_MAX, Line, next_line, number_line};
+use super::path::resolve;
 use super::time_limit::TimeLimit;
 use super::{Output, Tool, ToolError, Workspace};
 

@@ -1,12 +1,12 @@
 //! The `write_file` tool: a file gets new content as a whole.
 
 use crate::fs::replace::Target;
-use crate::fs::resolve;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
 use crate::time::Deadline;
 
 use super::arguments::Arguments;
+use super::path::resolve;
 use super::{Output, Tool, ToolError, Workspace};
 
 /// The `write_file` tool.

@@ -319,6 +319,24 @@ fn a_file_that_tells_no_length_is_read_and_edited_all_the_same() {
 }
 
 #[test]
+fn a_path_that_means_another_makes_no_file() {
+    let dir = Dir::new("meant").with("a.txt", "old");
+    let given = ["~/x", "$HOME/x", "${HOME}/x", "file:///x", "\"a.txt\"", "`a.txt`", "a.txt\n"];
+    let calls = given.iter().flat_map(|path| {
+        let write = ("write_file", json!({"path": path, "content": "new"}));
+        let edit = ("edit_file", json!({"path": path, "old_string": "old", "new_string": "new"}));
+        [write, edit, ("read_file", json!({"path": path}))]
+    });
+    let told = results(Uncut::new(&dir), &calls.collect::<Vec<_>>());
+    for (told, path) in told.chunks(3).zip(given) {
+        assert!(told.iter().all(|one| *one == told[0]), "{told:?}");
+        assert!(told[0].starts_with(&format!("error: {path}: ")), "{told:?}");
+        assert!(told[0].contains(": give ") || told[0].contains(": give it "), "{told:?}");
+    }
+    assert_eq!((dir.read("a.txt"), dir.names()), ("old".to_owned(), vec!["a.txt".to_owned()]));
+}
+
+#[test]
 fn an_edit_in_a_file_with_crlf_changes_one_line() {
     let line = |number: usize| format!("line {number}\r\n");
     let lines: String = (1..=200).map(line).collect();
