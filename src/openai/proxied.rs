@@ -1,8 +1,9 @@
 //! The two ways through a proxy: a tunnel to where TLS is spoken, and requests that it passes on.
 //!
 //! A proxy that passes a request on wants the whole URL in the request line (RFC 9112, section
-//! 3.2.2), which the HTTP library can't write. Its first output starts with that line, and is
-//! rewritten on its way. That is right as long as a connection carries one request.
+//! 3.2.2), and the credentials with each request, which the HTTP library can't write. The first
+//! output of a request starts with that line, and is rewritten on its way. Every request has a
+//! response, so what goes out after something came in starts the next request of a connection.
 
 use std::io::{self, ErrorKind, Read, Write as _};
 
@@ -68,11 +69,12 @@ impl Via {
         }
     }
 
-    /// Lets the request of a connection to the proxy be passed on to `target`, a host and port.
+    /// Lets the requests of a connection to the proxy be passed on to `target`, a host and port.
     pub(super) fn forward(&self, stream: Box<dyn Transport>, target: &str) -> Box<dyn Transport> {
         let origin = format!("http://{target}");
         let authorization = self.authorization();
-        Box::new(Forward { inner: stream, rewrite: Some(Rewrite { origin, authorization }) })
+        let rewrite = Rewrite { origin, authorization };
+        Box::new(Forward { inner: stream, rewrite, starts_request: true })
     }
 
     /// The header that says who asks, with its line end; empty where there is no user.
@@ -113,11 +115,13 @@ fn broken(text: &'static str) -> ureq::Error {
     ureq::Error::Io(io::Error::new(ErrorKind::ConnectionAborted, text))
 }
 
-/// A connection to a proxy whose first request line is still to be rewritten.
+/// A connection to a proxy on which the head of every request is rewritten.
 #[derive(Debug)]
 struct Forward {
     inner: Box<dyn Transport>,
-    rewrite: Option<Rewrite>,
+    rewrite: Rewrite,
+    /// Whether the next output is the start of a request.
+    starts_request: bool,
 }
 
 struct Rewrite {
@@ -153,10 +157,10 @@ impl Transport for Forward {
     }
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
-        let Some(rewrite) = self.rewrite.take() else {
+        if !std::mem::take(&mut self.starts_request) {
             return self.inner.transmit_output(amount, timeout);
-        };
-        let head = rewrite.apply(&self.inner.buffers().output()[..amount]);
+        }
+        let head = self.rewrite.apply(&self.inner.buffers().output()[..amount]);
         let mut rest = head.as_slice();
         while !rest.is_empty() {
             let output = self.inner.buffers().output();
@@ -169,6 +173,7 @@ impl Transport for Forward {
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        self.starts_request = true;
         self.inner.await_input(timeout)
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::endpoint::{Endpoint, Reply, Request};
+use crate::support::proxy::Proxy;
 use crate::support::sandbox::{Dir, Ran, Uncut};
 use crate::support::server::{Server, read_body, read_head};
 use crate::support::tls::{self, Issuer, response};
@@ -154,4 +155,108 @@ fn a_stream_that_is_left_open_is_not_waited_for() {
     assert_answered(&ran);
     // Four times the time that the usage may take behind the finish reason would be 12 s.
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+}
+
+// Through a proxy.
+
+/// What a strict proxy was asked, when a run went through it; the environment names it.
+#[track_caller]
+fn run_through(proxy: &Proxy, dir: &Dir, flags: &[&str]) -> (Ran, Vec<String>) {
+    let flags = [&["--base-url", "http://api.example/v1", "--model", "m"], flags].concat();
+    let ran = Uncut::new(dir).args(flags).env("http_proxy", proxy.url()).run();
+    (ran, proxy.heads())
+}
+
+/// That each request names the whole URL and the host of the endpoint, and says who asks.
+#[track_caller]
+fn check_heads(heads: &[String], count: usize) {
+    assert_eq!(heads.len(), count, "{heads:#?}");
+    for head in heads {
+        let line = "POST http://api.example:80/v1/chat/completions HTTP/1.1\r\n";
+        assert!(head.starts_with(line), "{head}");
+        assert!(head.contains("\r\nhost: api.example\r\n"), "{head}");
+        let user = "\r\nProxy-Authorization: Basic dXNlcjpodW50QGVyMg==\r\n";
+        assert_eq!(head.matches(user).count(), 1, "{head}");
+    }
+}
+
+#[test]
+fn a_proxy_is_given_the_whole_url_in_every_request_of_a_run() {
+    let issuer = Issuer::new("issuer");
+    let dir = Dir::new("proxied").with("ca.pem", issuer.pem());
+    for over_tls in [false, true] {
+        // A stream, a failure that is tried again, and a refusal of the stream.
+        let busy = Reply::status(503, "busy").with_header("retry-after-ms", "500");
+        let refused = Reply::status(400, "stream is not supported");
+        let replies = vec![call(), stream(true), busy, refused, call(), Reply::answer("done")];
+        let endpoint = Endpoint::start(replies);
+        let proxy = match over_tls {
+            false => Proxy::to(endpoint.address()),
+            true => Proxy::over_tls(issuer.issue("127.0.0.1"), endpoint.address()),
+        };
+        let (ran, heads) = run_through(&proxy, &dir, &["--ca-file", "ca.pem", "go"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{ran:?}");
+        check_heads(&heads, 6);
+        let peers: Vec<_> = endpoint.finish().into_iter().map(|request| request.peer).collect();
+        assert_eq!(peers, [peers[0]; 6]);
+    }
+}
+
+#[test]
+fn a_proxy_that_closed_the_connection_in_between_costs_nothing() {
+    let dir = Dir::new("stale-proxy");
+    let lost = Reply::raw("");
+    for replies in [
+        vec![call().hung_up(), call().hung_up(), Reply::answer("done")],
+        vec![call(), lost, Reply::answer("done")],
+    ] {
+        let endpoint = Endpoint::start(replies);
+        let proxy = Proxy::to(endpoint.address());
+        let (ran, heads) = run_through(&proxy, &dir, &["--max-retries=0", "go"]);
+        assert_answered(&ran);
+        // The proxy sees those too that the endpoint does not.
+        assert!(heads.len() >= 3, "{heads:#?}");
+        check_heads(&heads, heads.len());
+        endpoint.finish();
+    }
+}
+
+#[test]
+fn a_check_goes_through_a_strict_proxy() {
+    let call = Reply::tool_call("a", "read_file", r#"{"path":"uncut-check.txt"}"#);
+    let endpoint = Endpoint::start(vec![Reply::answer("ready"), call]);
+    let proxy = Proxy::to(endpoint.address());
+    let (ran, heads) = run_through(&proxy, &Dir::new("proxied-check"), &["--check"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    check_heads(&heads, 2);
+    endpoint.finish();
+}
+
+#[test]
+fn one_tunnel_serves_all_requests() {
+    let issuer = Issuer::new("issuer");
+    let dir = Dir::new("tunnel").with("ca.pem", issuer.pem());
+    let server = tls::serve(issuer.issue("api.example"), |stream| {
+        for answers in [false, false, true] {
+            let head = read_head(stream)?;
+            assert!(head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{head}");
+            assert!(!head.to_lowercase().contains("proxy-"), "{head}");
+            read_body(stream, &head)?;
+            let function = json!({"name": "shell", "arguments": "{\"command\":\"true\"}"});
+            let call = json!({"id": "a", "type": "function", "function": function});
+            let message =
+                if answers { json!({"content": "done"}) } else { json!({"tool_calls": [call]}) };
+            stream.write_all(response(&message).as_bytes())?;
+            stream.flush()?;
+        }
+        Ok(())
+    });
+    let proxy = Proxy::to(server.address());
+    let ran = Uncut::new(&dir)
+        .args(["--base-url", "https://api.example/v1", "--ca-file", "ca.pem", "--model", "m"])
+        .args(["--max-retries=0", "go"])
+        .env("https_proxy", proxy.url())
+        .run();
+    assert_answered(&ran);
+    assert_eq!(proxy.heads().len(), 1, "{:?}", proxy.heads());
 }
