@@ -24,13 +24,14 @@ mod tls;
 
 use std::fmt;
 use std::io;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use ureq::config::{Config, IpFamily};
 use ureq::http::{HeaderMap, HeaderValue, Response, Uri, header};
 use ureq::{Agent, Body};
 
-use crate::provider::{Completion, CompletionRequest, Notice, Provider, ProviderError};
+use crate::provider::{Completion, CompletionRequest, Notice, Notify, Provider, ProviderError};
 use crate::proxy::Proxy;
 use crate::retry;
 use crate::secret::{Mask, Secret};
@@ -139,6 +140,7 @@ impl OpenAi {
             tls,
             patience: patience.clone(),
             track: track.clone(),
+            worked: Mutex::default(),
         };
         Ok(OpenAi { agent: agent(connect), uri, authorization, settings, patience, track })
     }
@@ -207,6 +209,17 @@ impl OpenAi {
     /// been closed in the meantime. There is never a second one to be taken for the same request.
     fn is_stale(&self, error: &io::Error) -> bool {
         !self.track.get().opened && is_closed(error)
+    }
+
+    /// Tells which addresses of the host cost time and did not answer. There is one telling, since
+    /// the one that did answer is tried first from then on.
+    fn tell_of_silence(&self, notify: Notify<'_>) {
+        let Progress { silent, connected, .. } = self.track.get();
+        if let Some(used) = connected
+            && !silent.is_empty()
+        {
+            (notify.0)(&Notice::Silent { silent: &silent, used });
+        }
     }
 
     fn read_body(
@@ -293,8 +306,11 @@ impl Provider for OpenAi {
             let body = wire::request_body(request, &self.settings.form, &self.settings.mask);
             let mask = &self.settings.mask;
             // At once, since each error that is followed by a retry is told of.
-            let attempt =
-                || self.attempt(&body, request.deadline).map_err(|error| error.masked(mask));
+            let attempt = || {
+                let result = self.attempt(&body, request.deadline);
+                self.tell_of_silence(request.notify);
+                result.map_err(|error| error.masked(mask))
+            };
             let result = match request.closing {
                 Some(_) => attempt(),
                 None => {

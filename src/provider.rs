@@ -3,6 +3,7 @@
 mod error;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -87,6 +88,13 @@ pub enum Notice<'a> {
     Without {
         /// What it refused, and what it gets in place of it.
         what: &'static str,
+    },
+    /// Addresses of the host did not answer, and another one did. It is tried first from now on.
+    Silent {
+        /// Those that did not answer.
+        silent: &'a [SocketAddr],
+        /// The one that did.
+        used: SocketAddr,
     },
 }
 

@@ -176,7 +176,7 @@ mod tests {
             Notice::Retry { pause, .. } | Notice::Loading { pause } => {
                 pauses.borrow_mut().push(*pause);
             }
-            Notice::Without { .. } => {}
+            Notice::Without { .. } | Notice::Silent { .. } => {}
         };
         let result =
             run(max_retries, deadline, Notify(&notify), || errors.next().map_or(Ok(()), Err));

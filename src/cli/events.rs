@@ -3,6 +3,7 @@
 //! They tell how a run goes on, and are no second log: long texts are cut, as the session has them
 //! whole.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::ledger::{Tokens, instructions, milliseconds};
@@ -64,7 +65,16 @@ fn notice(notice: &Notice<'_>, object: Object) -> (&'static str, Object) {
         }
         Notice::Loading { pause } => ("loading", object.with("pause_ms", milliseconds(*pause))),
         Notice::Without { what } => ("fallback", object.with("from_now_on", what)),
+        Notice::Silent { silent, used } => {
+            ("warning", object.with("warning", silence(silent, *used)))
+        }
     }
+}
+
+/// The warning that addresses of a host do not answer.
+pub(super) fn silence(silent: &[SocketAddr], used: SocketAddr) -> String {
+    let silent: Vec<String> = silent.iter().map(ToString::to_string).collect();
+    format!("no answer from {}; from now on {used} is tried first", silent.join(", "))
 }
 
 fn named(object: Object, call: &ToolCall) -> Object {

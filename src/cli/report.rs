@@ -138,6 +138,11 @@ impl<'a> Reporter<'a> {
                 format!("the server is loading its model; next look in {seconds:.1} s")
             }
             Notice::Without { what } => format!("from now on {what}"),
+            Notice::Silent { silent, used } => {
+                let warning = events::silence(silent, *used);
+                self.publisher.ledger().warning(&warning);
+                format!("warning: {warning}")
+            }
         };
         self.say(Verbosity::Normal, &line);
     }

@@ -5,9 +5,10 @@
 //! way is ours, and its TCP connector is asked for one address at a time.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration as StdDuration, Instant};
 
 use ureq::http::Uri;
 use ureq::unversioned::transport::time::Duration;
@@ -17,6 +18,7 @@ use ureq::unversioned::transport::{
 };
 
 use super::endpoint::Endpoint;
+use super::limits::CONNECT_TIMEOUT;
 use super::lookup::look_up;
 use super::patience::{Patience, Patient};
 use super::plain::Plain;
@@ -34,6 +36,9 @@ pub(super) struct Connect {
     pub(super) tls: Tls,
     pub(super) patience: Patience,
     pub(super) track: Track,
+    /// The address that the last connection was made to. It is tried first, since an address that
+    /// does not answer would cost its time on each connection again.
+    pub(super) worked: Mutex<Option<SocketAddr>>,
 }
 
 impl Connect {
@@ -46,7 +51,7 @@ impl Connect {
         self.track.note(|progress| progress.opened = true);
         let addresses = look_up(&self.uri, attempt.left()?)?;
         self.track.note(|progress| progress.addresses.clone_from(&addresses));
-        let (stream, address) = attempt.dial(&addresses)?;
+        let (stream, address) = self.dial(addresses, attempt)?;
         let connected = || self.track.note(|progress| progress.connected = Some(address));
         if self.proxy.is_none() || !self.endpoint.is_https() {
             connected();
@@ -62,6 +67,22 @@ impl Connect {
         let stream = proxy.tunnel(stream, &endpoint, attempt)?;
         connected();
         self.tls.wrap(stream, self.endpoint.host(), &endpoint, attempt)
+    }
+
+    fn dial(
+        &self,
+        mut addresses: Vec<SocketAddr>,
+        attempt: &Attempt<'_>,
+    ) -> Result<(Box<dyn Transport>, SocketAddr), ureq::Error> {
+        let mut worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = addresses.iter().position(|address| Some(*address) == *worked) {
+            addresses[..=index].rotate_right(1);
+        }
+        let mut silent = Vec::new();
+        let (stream, address) = attempt.dial(&addresses, &mut silent)?;
+        *worked = Some(address);
+        self.track.note(|progress| progress.silent = silent);
+        Ok((stream, address))
     }
 }
 
@@ -99,14 +120,30 @@ impl Attempt<'_> {
         Ok(limit)
     }
 
-    /// Lets a step read and write within that time.
+    /// Lets a step read and write within that time, and within a limit of its own.
     pub(super) fn adapter(
         &self,
         stream: Box<dyn Transport>,
+        limit: StdDuration,
     ) -> Result<TransportAdapter, ureq::Error> {
+        let mut timeout = self.left()?;
+        timeout.after = timeout.after.min(Duration::Exact(limit));
         let mut adapter = TransportAdapter::new(stream, self.details.current_time.clone());
-        adapter.set_timeout(self.left()?);
+        adapter.set_timeout(timeout);
         Ok(adapter)
+    }
+
+    /// The error of a step, in words where a limit of this program ended it and not one of the
+    /// user's.
+    pub(super) fn unanswered(&self, error: ureq::Error, words: String) -> ureq::Error {
+        let is_ours = self.details.timeout.reason == ureq::Timeout::Connect
+            && self.details.config.timeouts().connect == Some(CONNECT_TIMEOUT);
+        match error {
+            ureq::Error::Timeout(_) if is_ours || self.left().is_ok() => {
+                ureq::Error::Io(io::Error::new(ErrorKind::TimedOut, words))
+            }
+            other => other,
+        }
     }
 
     pub(super) fn buffers(&self) -> LazyBuffers {
@@ -115,13 +152,14 @@ impl Attempt<'_> {
     }
 
     /// Tries one address after the other. Each may use half of the time that is left, and the last
-    /// one all of it, so that one that does not answer leaves something for the others.
+    /// one all of it, so that one that does not answer leaves something for the others; it is
+    /// added to `silent`.
     fn dial(
         &self,
         addresses: &[SocketAddr],
+        silent: &mut Vec<SocketAddr>,
     ) -> Result<(Box<dyn Transport>, SocketAddr), ureq::Error> {
         let mut failures = Vec::new();
-        let mut only_silence = true;
         for (index, address) in addresses.iter().enumerate() {
             let mut limit = self.left()?;
             if let Duration::Exact(left) = limit.after
@@ -132,15 +170,15 @@ impl Attempt<'_> {
             match self.dial_one(*address, limit) {
                 Ok(Some(transport)) => return Ok((transport, *address)),
                 Ok(None) => {}
-                Err(ureq::Error::Timeout(_)) => failures.push(failure(address, "no answer")),
-                Err(ureq::Error::Io(error)) => {
-                    only_silence = false;
-                    failures.push(failure(address, error));
+                Err(ureq::Error::Timeout(_)) => {
+                    silent.push(*address);
+                    failures.push(failure(address, "no answer"));
                 }
+                Err(ureq::Error::Io(error)) => failures.push(failure(address, error)),
                 Err(other) => return Err(other),
             }
         }
-        if only_silence || self.details.timeout.reason == ureq::Timeout::Global {
+        if silent.len() == failures.len() || self.details.timeout.reason == ureq::Timeout::Global {
             self.left()?;
         }
         Err(ureq::Error::Io(io::Error::other(failures.join("; "))))

@@ -9,6 +9,10 @@ use crate::time::Deadline;
 /// How long finding and reaching the other side may take, TLS included.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long the other side may take to answer a TLS handshake. One that has accepted the connection
+/// and says nothing for so long most likely waits for a request without TLS.
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The longest limit that is passed on. The clock of the library can't tell a time that lies too
 /// far ahead.
 const LIMIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Progress {
     /// What the host was found to be.
     pub addresses: Vec<SocketAddr>,
+    /// Those that did not answer, where another one did.
+    pub silent: Vec<SocketAddr>,
     /// Whether a new connection was asked for; otherwise one of an earlier request served.
     pub opened: bool,
     /// The one that a connection was made to, through the proxy where there is one.

@@ -11,6 +11,7 @@ use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
 
 use super::connect::Attempt;
 use super::endpoint;
+use super::limits::CONNECT_TIMEOUT;
 use crate::provider::ProviderError;
 use crate::proxy::Proxy;
 use crate::secret::Secret;
@@ -47,14 +48,17 @@ impl Via {
         target: &str,
         attempt: &Attempt<'_>,
     ) -> Result<Box<dyn Transport>, ureq::Error> {
-        let mut stream = attempt.adapter(stream)?;
+        let mut stream = attempt.adapter(stream, CONNECT_TIMEOUT)?;
         let (user_agent, authorization) = (super::USER_AGENT, self.authorization());
         let head = format!(
             "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nUser-Agent: {user_agent}\r\n\
              {authorization}\r\n"
         );
         stream.write_all(head.as_bytes())?;
-        let line = read_status_line(&mut stream)?;
+        let line = read_status_line(&mut stream).map_err(|error| {
+            let words = format!("connected, but {} did not answer CONNECT {target}", self.name);
+            attempt.unanswered(error, words)
+        })?;
         match status(&line) {
             Some((200..=299, _)) => Ok(stream.into_inner()),
             Some((status, reason)) => {

@@ -18,7 +18,8 @@ use ureq::unversioned::transport::{
 };
 
 use super::connect::Attempt;
-use super::plain::is_closed;
+use super::limits::HANDSHAKE_TIMEOUT;
+use super::plain::{Plain, is_closed};
 use crate::provider::ProviderError;
 use crate::time::rfc3339;
 
@@ -99,8 +100,15 @@ impl Tls {
         })?;
         let mut connection = ClientConnection::new(Arc::clone(&self.0), name)
             .map_err(|error| io_error(io::Error::other(error), peer))?;
-        let mut socket = attempt.adapter(stream)?;
-        connection.complete_io(&mut socket).map_err(|error| handshake_error(error, peer))?;
+        let stream = Box::new(Plain::below_tls(stream, peer.to_owned()));
+        let mut socket = attempt.adapter(stream, HANDSHAKE_TIMEOUT)?;
+        connection.complete_io(&mut socket).map_err(|error| {
+            let words = format!(
+                "connected, but {peer} did not answer the TLS handshake: does it speak http? \
+                 (where there is no TLS, give http://)"
+            );
+            attempt.unanswered(handshake_error(error, peer), words)
+        })?;
         Ok(Box::new(TlsTransport {
             stream: StreamOwned::new(connection, socket),
             buffers: attempt.buffers(),

@@ -1,20 +1,23 @@
 //! The way to the endpoint: every address of its host, the proxies of the environment, and TLS.
 
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::time::{Duration, Instant};
 
 use rcgen::date_time_ymd;
-use uncut::openai::Settings;
+use serde_json::{Value, json};
+use uncut::openai::{OpenAi, Settings};
 use uncut::outcome::Outcome;
-use uncut::provider::{Completion, ProviderError};
+use uncut::provider::{Completion, Notice, Notify, ProviderError};
 use uncut::proxy::Proxy;
 
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::proxy;
 use crate::support::sandbox::{Dir, Uncut};
-use crate::support::server::{Server, drain};
+use crate::support::server::{Server, Silent, drain};
 use crate::support::tls::{self, Identity, Issuer};
-use crate::wire::{SHORT, ask, check_transport, settings};
+use crate::wire::{SHORT, ask, ask_again, check_transport, settings};
 
 /// A port of this machine that nobody listens on.
 fn dead_port() -> u16 {
@@ -46,6 +49,60 @@ fn every_address_that_failed_is_named_with_its_own_error() {
     let error = ask(settings(&format!("http://localhost:{port}/v1"))).unwrap_err();
     check_transport(&error, &format!("127.0.0.1:{port}: Connection refused"));
     check_transport(&error, &format!("; [::1]:{port}: "));
+}
+
+/// An endpoint on `[::1]` whose port is silent on 127.0.0.1, which is tried first.
+fn half_silent(replies: Vec<Reply>) -> Option<(Silent, Endpoint)> {
+    for _ in 0..20 {
+        let Ok(listener) = TcpListener::bind("[::1]:0") else {
+            eprintln!("not tried: this machine has no IPv6");
+            return None;
+        };
+        let port = listener.local_addr().unwrap().port();
+        // Somebody else may have that port.
+        if let Ok(silent) = TcpListener::bind(("127.0.0.1", port)) {
+            return Some((Silent::on(silent), Endpoint::on(listener, replies)));
+        }
+    }
+    panic!("no port is free on both addresses");
+}
+
+#[test]
+fn an_address_that_does_not_answer_costs_time_once() {
+    let close = |reply: Reply| reply.hung_up();
+    let answers = ["a", "b", "c"].map(|text| close(Reply::answer(text)));
+    let Some((silent, endpoint)) = half_silent(answers.into()) else { return };
+    let port = silent.address().port();
+    let base_url = format!("http://localhost:{port}/v1");
+    let settings = Settings { idle_timeout: Some(Duration::from_secs(2)), ..settings(&base_url) };
+    let mut openai = OpenAi::new(settings).unwrap();
+    let told = RefCell::new(Vec::new());
+    let notify = |notice: &Notice<'_>| told.borrow_mut().push(format!("{notice:?}"));
+    for (count, skipped) in [vec![silent.address()], vec![], vec![]].into_iter().enumerate() {
+        ask_again(&mut openai, Notify(&notify)).unwrap();
+        let progress = openai.progress();
+        assert!(progress.opened, "{progress:?}");
+        assert_eq!(progress.silent, skipped, "request {count}");
+    }
+    let told = told.into_inner();
+    assert!(told.len() == 1 && told[0].starts_with("Silent"), "{told:?}");
+    endpoint.finish();
+}
+
+#[test]
+fn a_run_warns_once_of_an_address_that_does_not_answer() {
+    let call = Reply::tool_call("a", "shell", r#"{"command":"true"}"#).hung_up();
+    let Some((silent, endpoint)) = half_silent(vec![call, Reply::answer("hi")]) else { return };
+    let (address, dir) = (silent.address(), Dir::new("silent-address"));
+    let base_url = format!("http://localhost:{}/v1", address.port());
+    let ran = run(&dir, &base_url).args(["--idle-timeout=2s", "--output=json"]).run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let warning =
+        format!("no answer from {address}; from now on [::1]:{} is tried first", address.port());
+    assert_eq!(ran.stderr.matches(&format!("warning: {warning}\n")).count(), 1, "{ran:?}");
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["warnings"], json!([warning]), "{ran:?}");
+    endpoint.finish();
 }
 
 // Proxies.
@@ -244,6 +301,18 @@ fn tls_where_there_is_none_and_none_where_there_is_are_told() {
         drain(stream)
     });
     let error = ask(settings(&format!("https://{}/v1", refuses.address()))).unwrap_err();
+    check_tls(&error, "speaks http, not TLS", "give http:// in place of https://");
+    let shows = Server::start(|mut stream| {
+        stream.write_all(b"<!DOCTYPE HTML><p>Error code: 400</p>")?;
+        drain(stream)
+    });
+    let error = ask(settings(&format!("https://{}/v1", shows.address()))).unwrap_err();
+    check_tls(&error, "speaks http, not TLS", "give http:// in place of https://");
+    let greets = Server::start(|mut stream| {
+        stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\n")?;
+        drain(stream)
+    });
+    let error = ask(settings(&format!("https://{}/v1", greets.address()))).unwrap_err();
     check_tls(&error, "does not speak TLS", "give http://");
     let closes = Server::start(|_| Ok(()));
     let error = ask(settings(&format!("https://{}/v1", closes.address()))).unwrap_err();
@@ -277,6 +346,17 @@ fn silence_in_the_middle_of_connecting_has_an_end() {
             "{error:?}"
         );
     }
+}
+
+#[test]
+fn a_server_without_tls_that_stays_silent_is_told_of() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let begun = Instant::now();
+    let error = ask(settings(&format!("https://{address}/v1"))).unwrap_err();
+    let handshake = "did not answer the TLS handshake: does it speak http?";
+    check_transport(&error, &format!("connected, but {address} {handshake}"));
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
 }
 
 // Certificates, as the command line and the environment name them.

@@ -50,6 +50,16 @@ fn complete(
     messages: &[Message],
     deadline: Deadline,
 ) -> Result<Completion, ProviderError> {
+    let mut openai = OpenAi::new(settings).expect("settings");
+    complete_by(&mut openai, messages, deadline, Notify::NOBODY)
+}
+
+fn complete_by(
+    openai: &mut OpenAi,
+    messages: &[Message],
+    deadline: Deadline,
+    notify: Notify<'_>,
+) -> Result<Completion, ProviderError> {
     let schema = RawValue::from_string(r#"{"type":"object"}"#.to_owned()).expect("JSON");
     let tools = [ToolDefinition {
         name: "shell",
@@ -64,9 +74,17 @@ fn complete(
         tools: &tools,
         max_tokens: None,
         deadline,
-        notify: Notify::NOBODY,
+        notify,
     };
-    OpenAi::new(settings).expect("settings").complete(&request)
+    openai.complete(&request)
+}
+
+/// Asks what may have been asked before.
+pub(crate) fn ask_again(
+    openai: &mut OpenAi,
+    notify: Notify<'_>,
+) -> Result<Completion, ProviderError> {
+    complete_by(openai, &[Message::user("hi")], Deadline::NONE, notify)
 }
 
 pub(crate) fn ask(settings: Settings) -> Result<Completion, ProviderError> {

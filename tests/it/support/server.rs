@@ -54,6 +54,29 @@ impl Drop for Server {
     }
 }
 
+/// An address that takes connections and answers none: whoever connects waits.
+pub(crate) struct Silent {
+    listener: TcpListener,
+    /// Those that fill its queue up, which nobody empties.
+    queue: Vec<TcpStream>,
+}
+
+impl Silent {
+    /// Listens there, and fills the queue.
+    pub(crate) fn on(listener: TcpListener) -> Silent {
+        let address = listener.local_addr().unwrap();
+        let wait = Duration::from_millis(200);
+        let connect = || TcpStream::connect_timeout(&address, wait).ok();
+        let queue = std::iter::from_fn(connect).take(10_000).collect();
+        Silent { listener, queue }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        assert!(!self.queue.is_empty());
+        self.listener.local_addr().unwrap()
+    }
+}
+
 /// Reads up to the blank line, and nothing of what follows.
 pub(crate) fn read_head(stream: &mut impl Read) -> io::Result<String> {
     let mut head = Vec::new();
