@@ -41,7 +41,7 @@ use crate::wire::{self, RequestForm};
 use connect::Connect;
 pub use endpoint::Endpoint;
 pub use headers::Header;
-use incoming::{Broken, Incoming, encoding, is_cut, retry_after, shown};
+use incoming::{Broken, Incoming, encoding, is_chunked, is_cut, retry_after, shown};
 use limits::{CONNECT_TIMEOUT, Limits};
 use lookup::NoLookup;
 use patience::Patience;
@@ -160,7 +160,7 @@ impl OpenAi {
         let request = Deadline::after(self.settings.request_timeout);
         let limits = || Limits::new(&self.settings, request, deadline);
         let begun = Instant::now();
-        self.patience.renew();
+        self.patience.start();
         self.track.renew();
         let response = match self.post(body, &limits()) {
             Err(ureq::Error::Io(error)) if self.is_stale(&error) && begun.elapsed() < STALE_MAX => {
@@ -171,7 +171,10 @@ impl OpenAi {
         let limits = limits();
         let response = response.map_err(|error| self.error(error, "no response from", &limits))?;
         let (parts, body) = response.into_parts();
-        let mut body = Incoming::new(body.into_reader());
+        if is_chunked(parts.version, &parts.headers) {
+            self.patience.expect_chunks();
+        }
+        let mut body = Incoming::new(body.into_reader(), self.patience.clone());
         let status = parts.status.as_u16();
         if status != 200 {
             // However the body ends, the status is what matters, unless the run's time is over.
@@ -191,7 +194,7 @@ impl OpenAi {
         let received = match body.is_stream(&parts.headers) {
             Ok(true) => {
                 self.track.note(|progress| progress.streamed = true);
-                body.read_stream(&self.patience)
+                body.read_stream()
             }
             Ok(false) => self.read_body(&mut body, &parts.headers),
             Err(error) => Err(Broken::Connection(error)),
@@ -200,7 +203,8 @@ impl OpenAi {
             Broken::Content(error) => error,
             Broken::Connection(error) => {
                 let doing = format!("after {} bytes of the response of", body.received());
-                self.error(ureq::Error::from(error), &doing, &limits)
+                let error = self.patience.take_cut().unwrap_or_else(|| error.into());
+                self.error(error, &doing, &limits)
             }
         })
     }

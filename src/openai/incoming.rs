@@ -4,7 +4,7 @@
 use std::io::{self, Read};
 use std::time::{Duration, SystemTime};
 
-use ureq::http::{HeaderMap, HeaderValue, header};
+use ureq::http::{HeaderMap, HeaderValue, Version, header};
 
 use super::patience::Patience;
 use crate::provider::{Completion, ProviderError};
@@ -14,6 +14,7 @@ use crate::wire::{Assembler, is_one_body};
 /// A body that is being read.
 pub(super) struct Incoming<R> {
     reader: R,
+    patience: Patience,
     /// What has come, as long as it is not handed on.
     bytes: Vec<u8>,
     received: usize,
@@ -37,8 +38,8 @@ const AFTER_DONE: Duration = Duration::from_millis(50);
 const CHUNK: usize = 64 << 10;
 
 impl<R: Read> Incoming<R> {
-    pub(super) fn new(reader: R) -> Incoming<R> {
-        Incoming { reader, bytes: Vec::new(), received: 0 }
+    pub(super) fn new(reader: R, patience: Patience) -> Incoming<R> {
+        Incoming { reader, patience, bytes: Vec::new(), received: 0 }
     }
 
     /// How many bytes have come so far.
@@ -82,15 +83,15 @@ impl<R: Read> Incoming<R> {
     /// Reads events until they say that the completion is whole. A connection that then stays open
     /// is not waited for; one that stays open once the model has said that it is done, but without
     /// the end of the stream, only for a moment.
-    pub(super) fn read_stream(&mut self, patience: &Patience) -> Result<Completion, Broken> {
+    pub(super) fn read_stream(&mut self) -> Result<Completion, Broken> {
         let mut assembler = Assembler::new();
         loop {
             assembler.push(&self.bytes).map_err(Broken::Content)?;
             self.bytes.clear();
             match assembler.has_reason() {
-                true => patience.limit(AFTER_REASON),
+                true => self.patience.limit(AFTER_REASON),
                 // The reason was taken back: there is more to come.
-                false => patience.renew(),
+                false => self.patience.renew(),
             }
             let is_over = assembler.is_done()
                 || match self.read_some() {
@@ -100,7 +101,7 @@ impl<R: Read> Incoming<R> {
                 };
             if is_over {
                 if assembler.is_done() {
-                    self.read_end(patience);
+                    self.read_end();
                 }
                 return assembler.finish().map_err(Broken::Content);
             }
@@ -109,8 +110,8 @@ impl<R: Read> Incoming<R> {
 
     /// Reads once more behind the last event, where in most cases nothing but the end of the body
     /// is to come: only then can the connection serve another request.
-    fn read_end(&mut self, patience: &Patience) {
-        patience.cut_to(AFTER_DONE);
+    fn read_end(&mut self) {
+        self.patience.cut_to(AFTER_DONE);
         let _ = self.read_some();
     }
 
@@ -124,6 +125,7 @@ impl<R: Read> Incoming<R> {
     }
 
     fn read_some(&mut self) -> io::Result<usize> {
+        self.patience.next_read();
         let start = self.bytes.len();
         self.bytes.resize(start + CHUNK, 0);
         let read = loop {
@@ -174,6 +176,14 @@ pub(super) fn encoding(headers: &HeaderMap) -> Option<String> {
     let readable: [&[u8]; 3] = [b"", b"identity", b"gzip"];
     let is_readable = readable.iter().any(|known| value.as_bytes().eq_ignore_ascii_case(known));
     (!is_readable).then(|| value.as_bytes().escape_ascii().to_string())
+}
+
+/// Whether the body comes in chunks. Where it does not, only the end of the connection may end it.
+pub(super) fn is_chunked(version: Version, headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let mut codings = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let is_chunked = |coding: &[u8]| coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
+    version != Version::HTTP_10 && codings.any(is_chunked)
 }
 
 /// Whether a body that only the end of the connection delimits was cut off by it.

@@ -14,6 +14,7 @@ mod check;
 mod connections;
 /// Every outcome through the spawned binary: exit code, stdout, stderr.
 mod contract;
+mod endless;
 /// The tools for files, and AGENTS.md.
 #[cfg(unix)]
 mod files;
