@@ -16,10 +16,12 @@
 //! something lives on are remembered and killed by [`Processes::finish`].
 //!
 //! Some processes leave the group: a daemon, `setsid`, but also what `timeout` runs. On Linux they
-//! are found through `/proc` by their parents and sessions, as long as these lead to a command. The
-//! way from a daemon is cut, since its parent has ended; a program that starts nothing but commands
-//! keeps hold of it by [`adopt_orphans`], and a variable in its environment, `UNCUT_COMMAND`, tells
-//! which command it came from, so that the time limit of one does not end the daemon of another.
+//! are found through `/proc` by their parents and sessions, as long as these lead to a command, and
+//! end with its time limit. The way from a daemon is cut, since its parent has ended. A program that
+//! starts nothing but commands keeps hold of it by [`adopt_orphans`], and kills it when the run
+//! ends, as anything that was left in the background; but not the children that it had before its
+//! first command. The first process of a container leaves daemons to the system, which ends them
+//! with it.
 //! On Windows a job object holds all that came of a command. Elsewhere, and without a `/proc`, what
 //! leaves the group outlives the run.
 
@@ -29,7 +31,6 @@ mod descendants;
 mod ending;
 #[cfg(windows)]
 mod job;
-mod mark;
 #[cfg(unix)]
 #[path = "process/unix.rs"]
 mod os;
@@ -56,7 +57,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -64,7 +65,10 @@ use crate::secret::Mask;
 use crate::time::Deadline;
 
 use self::capture::Capture;
-use self::mark::Mark;
+#[cfg(unix)]
+use self::descendants::Family;
+#[cfg(windows)]
+use self::os::Family;
 use self::os::Group;
 use self::output::Output;
 use self::spill::{Spill, Spills};
@@ -130,6 +134,8 @@ pub enum How {
 /// a command runs.
 pub struct Processes {
     groups: Mutex<Groups>,
+    /// What was there before the first command; none before that.
+    strangers: OnceLock<Family>,
     /// Whether somebody has ended who is not reaped yet.
     is_due: AtomicBool,
     /// None where output that is too long is kept nowhere.
@@ -141,8 +147,6 @@ struct Groups {
     alive: Vec<Group>,
     /// The shells that are not reaped.
     shells: Vec<u32>,
-    /// That of the last command.
-    mark: Mark,
     finished: bool,
 }
 
@@ -158,9 +162,13 @@ impl Processes {
     /// None yet.
     pub fn new() -> Processes {
         os::notice_children();
-        let groups =
-            Groups { alive: Vec::new(), shells: Vec::new(), mark: Mark::new(), finished: false };
-        Processes { groups: Mutex::new(groups), is_due: AtomicBool::new(false), spills: None }
+        let groups = Groups { alive: Vec::new(), shells: Vec::new(), finished: false };
+        Processes {
+            groups: Mutex::new(groups),
+            strangers: OnceLock::new(),
+            is_due: AtomicBool::new(false),
+            spills: None,
+        }
     }
 
     /// Keeps output that is too long for a result in files of up to 64 MiB, 1 GiB in all, which
@@ -193,12 +201,12 @@ impl Processes {
         let in_time = output.until_shell_ends(&shell, limits.time);
         let mut shell_ended = in_time;
         if !in_time {
-            group.terminate();
+            let family = group.terminate();
             let grace = Deadline::after(Some(limits.grace));
             if output.until_shell_ends(&shell, grace.remaining()) {
                 output.is_held_after(grace.remaining());
             }
-            self.kill(&group);
+            self.kill(&group, &family);
             self.catch_up();
             shell_ended = output.until_shell_ends(&shell, Some(DEATH));
         }
@@ -217,15 +225,20 @@ impl Processes {
     /// To be called explicitly: a program that aborts on panic, or that a signal ends, drops
     /// nothing.
     pub fn finish(&self) -> BTreeSet<String> {
-        let killed = match lock_within(&self.groups, DEATH) {
-            Some(mut groups) => {
-                groups.finished = true;
-                let alive = std::mem::take(&mut groups.alive);
-                os::kill_all(&alive, &groups.shells)
+        let groups = lock_within(&self.groups, DEATH).map(|mut groups| {
+            groups.finished = true;
+            (std::mem::take(&mut groups.alive), groups)
+        });
+        let killed = match (self.strangers.get(), &groups) {
+            (Some(strangers), Some((alive, groups))) => {
+                os::kill_all(alive, &groups.shells, strangers)
             }
             // Starting a shell may hang in a directory that does not answer.
-            None => os::kill_all(&[], &[]),
+            (Some(strangers), None) => os::kill_all(&[], &[], strangers),
+            // No command was ever started.
+            (None, _) => BTreeSet::new(),
         };
+        drop(groups);
         if let Some(spills) = &self.spills {
             spills.finish();
         }
@@ -257,16 +270,16 @@ impl Processes {
         if groups.finished {
             return Err(io::Error::other("the run is ending"));
         }
-        groups.mark = groups.mark.next();
-        let group = Group::start(spec, groups.mark, output)?;
+        self.strangers.get_or_init(os::strangers);
+        let group = Group::start(spec, output)?;
         groups.alive.push(group.clone());
         groups.shells.push(group.id());
         Ok(group)
     }
 
-    /// Kills a command, and not what others left in the background.
-    fn kill(&self, group: &Group) {
-        group.kill_with_descendants(&lock(&self.groups).shells);
+    /// Kills a command and its family, and not what others left in the background.
+    fn kill(&self, group: &Group, family: &Family) {
+        group.kill(family, &lock(&self.groups).shells);
     }
 
     /// Gives the number of an ended shell free, and forgets the groups that nothing lives in. In

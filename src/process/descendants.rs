@@ -35,10 +35,29 @@ impl Process {
         let (id, name) = (id.parse().ok()?, name.to_owned());
         Some(Process { id, parent, session, name, start, ended })
     }
+}
 
-    /// The environment that its program was started with; none where that is not for us to see.
-    pub(super) fn environment(&self) -> Option<Vec<u8>> {
-        fs::read(format!("/proc/{}/environ", self.id)).ok()
+/// Processes that were seen together, and whatever lives in a session of one of them. This is what
+/// is left of them when the ways from parent to child are cut.
+#[derive(Debug, Default)]
+pub(super) struct Family {
+    /// Numbers with the start, since another process may get the same number later.
+    members: HashSet<(i32, u64)>,
+    sessions: HashSet<i32>,
+}
+
+impl Family {
+    /// These processes, and this session beside theirs.
+    pub(super) fn new(processes: &[Process], session: i32) -> Family {
+        let members = processes.iter().map(|one| (one.id, one.start)).collect();
+        // A member may yet begin a session, which then has its number.
+        let sessions = processes.iter().flat_map(|one| [one.id, one.session]);
+        Family { members, sessions: sessions.chain([session]).collect() }
+    }
+
+    /// Whether a process is one of them or in a session of theirs.
+    pub(super) fn holds(&self, one: &Process) -> bool {
+        self.members.contains(&(one.id, one.start)) || self.sessions.contains(&one.session)
     }
 }
 
@@ -117,6 +136,31 @@ mod tests {
         assert_eq!(ids(|one| one.id == 7), [9, 8, 7]);
         assert_eq!(ids(|one| one.session == 7), [9, 8, 7, 6]);
         assert_eq!(ids(|_| false), [0; 0]);
+    }
+
+    #[test]
+    fn a_family_is_known_by_number_and_start_and_by_session() {
+        let process = |id, session, start| Process {
+            id,
+            parent: 1,
+            session,
+            name: String::new(),
+            start,
+            ended: false,
+        };
+        let family = Family::new(&[process(7, 5, 100), process(8, 7, 101)], 3);
+        for (one, is_held) in [
+            (process(7, 9, 100), true),
+            // Another process got the number.
+            (process(7, 9, 102), false),
+            (process(20, 5, 200), true),
+            (process(20, 3, 200), true),
+            // In the session that a member has begun since.
+            (process(20, 8, 200), true),
+            (process(20, 20, 200), false),
+        ] {
+            assert_eq!(family.holds(&one), is_held, "{one:?}");
+        }
     }
 
     #[cfg(target_os = "linux")]

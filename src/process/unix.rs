@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use crate::time::Deadline;
 
-use super::descendants::{self, Process};
-use super::mark::Mark;
+use super::descendants::{self, Family, Process};
 use super::wait::Child;
 use super::{DEATH, How, Spec};
 
@@ -31,13 +30,12 @@ pub fn shell_is_present() -> bool {
 #[derive(Clone)]
 pub(super) struct Group {
     shell: libc::pid_t,
-    mark: Mark,
 }
 
 impl Group {
     /// Starts the shell in a session of its own: it has no terminal to ask anything on, and its
     /// group can be killed as one.
-    pub(super) fn start(spec: &Spec<'_>, mark: Mark, output: PipeWriter) -> io::Result<Group> {
+    pub(super) fn start(spec: &Spec<'_>, output: PipeWriter) -> io::Result<Group> {
         let mut command = Command::new(SHELL);
         command
             // A command that starts with a dash is no option.
@@ -45,7 +43,6 @@ impl Group {
             .current_dir(spec.directory)
             .env_clear()
             .envs(spec.environment.iter().map(|(name, value)| (name, value)))
-            .envs([mark.variable()])
             .stdin(no_input()?)
             .stdout(output.try_clone()?)
             .stderr(output);
@@ -57,13 +54,13 @@ impl Group {
         // the pipe; with them open it would never end.
         let child = command.spawn()?;
         let shell = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
-        Ok(Group { shell, mark })
+        Ok(Group { shell })
     }
 
     /// The group with this number.
     #[cfg(test)]
     pub(super) fn with_number(shell: u32) -> Group {
-        Group { shell: shell.try_into().unwrap(), mark: Mark::new() }
+        Group { shell: shell.try_into().unwrap() }
     }
 
     /// The shell, to wait for its end.
@@ -84,32 +81,20 @@ impl Group {
         })
     }
 
-    /// Asks every process of the group to end.
-    pub(super) fn terminate(&self) {
+    /// Asks every process of the group to end. Gives what came of the command by then: once a
+    /// parent has ended, nothing leads to a child in another session.
+    pub(super) fn terminate(&self) -> Family {
+        let is_root = |one: &Process| one.id == self.shell || one.session == self.shell;
+        let family = Family::new(&descendants::below(descendants::all(), is_root), self.shell);
         self.signal(libc::SIGTERM);
+        family
     }
 
-    /// Ends every process of the group, and what came of the command and left it. `shells` are
-    /// those that are not reaped, among which this one has to be.
-    pub(super) fn kill_with_descendants(&self, shells: &[u32]) {
-        let shell = descendants::all().into_iter().find(|one| one.id == self.shell);
-        if let Some(shell) = shell {
-            end(shells, |one| {
-                // Numbers go up, and ticks are long.
-                let is_later = || (one.start, one.id) > (shell.start, shell.id);
-                one.session == shell.id || (is_later() && self.has_lost(one))
-            });
-        }
+    /// Ends every process of the group, and the family that came of the command. `shells` are those
+    /// that are not reaped, among which this one has to be.
+    pub(super) fn kill(&self, family: &Family, shells: &[u32]) {
+        end(shells, |one| family.holds(one));
         self.signal(libc::SIGKILL);
-    }
-
-    /// Whether a process that began after the shell came of this command, though neither parents
-    /// nor session tell. One without a mark is taken for it if it is an orphan.
-    fn has_lost(&self, one: &Process) -> bool {
-        match one.environment().and_then(|environment| self.mark.of_same_run(&environment)) {
-            Some(mark) => mark == self.mark,
-            None => is_adopted(one),
-        }
     }
 
     /// The process id of the shell.
@@ -183,17 +168,36 @@ pub fn end_process(code: u8) -> ! {
     unsafe { libc::_exit(code.into()) }
 }
 
+/// What no command has started: our children of before the first one, what is below them, and
+/// whatever is in their sessions or in ours.
+pub(super) fn strangers() -> Family {
+    // SAFETY: getsid reads and writes no memory of ours.
+    let session = unsafe { libc::getsid(0) };
+    let children = if ended_child().is_ok() {
+        descendants::below(descendants::all(), is_child)
+    } else {
+        Vec::new()
+    };
+    Family::new(&children, session)
+}
+
 /// Ends every process of the groups and what came of their commands; in a program that adopts
-/// orphans, every process that it ever started. Gives the names of those that were alive.
-pub(super) fn kill_all(groups: &[Group], shells: &[u32]) -> BTreeSet<String> {
-    if groups.is_empty() && (!ADOPTS.load(Ordering::Relaxed) || ended_child().is_err()) {
+/// orphans, every other child but the strangers. Gives the names of those that were alive.
+///
+/// The first process of a container adopts the orphans of everybody in there, and nothing shows
+/// who a daemon belongs to. It leaves them alone: the system ends them with the first process.
+pub(super) fn kill_all(groups: &[Group], shells: &[u32], strangers: &Family) -> BTreeSet<String> {
+    let adopts = ADOPTS.load(Ordering::Relaxed) && std::process::id() != 1;
+    if groups.is_empty() && (!adopts || ended_child().is_err()) {
         // There is nothing to look for, or there are no children at all.
         return BTreeSet::new();
     }
     // The number of one that is over may be somebody else's by now.
     let groups: Vec<&Group> = groups.iter().filter(|group| !group.is_empty(shells)).collect();
-    let names =
-        end(shells, |one| groups.iter().any(|group| group.shell == one.session) || is_adopted(one));
+    let names = end(shells, |one| {
+        groups.iter().any(|group| group.shell == one.session)
+            || (adopts && is_child(one) && !strangers.holds(one))
+    });
     for group in groups {
         group.signal(libc::SIGKILL);
     }
@@ -216,7 +220,10 @@ fn end(shells: &[u32], is_root: impl Fn(&Process) -> bool) -> BTreeSet<String> {
                     left = true;
                     names.insert(one.name);
                 }
-            } else if is_adopted(&one) && !shells.contains(&one.id.unsigned_abs()) {
+            } else if ADOPTS.load(Ordering::Relaxed)
+                && is_child(&one)
+                && !shells.contains(&one.id.unsigned_abs())
+            {
                 reap_one(one.id);
                 left = true;
             }
@@ -228,15 +235,15 @@ fn end(shells: &[u32], is_root: impl Fn(&Process) -> bool) -> BTreeSet<String> {
     }
 }
 
-/// Whether orphans come to this process, and it has no other children but shells.
+/// Whether orphans come to this process, which reaps whatever child it has.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
 /// Lets what commands leave behind come to this process when its parent ends, as far as the system
 /// can do that (Linux), so that the end of a run finds it.
 ///
-/// Only for a program that starts no process but commands, and one run at a time: it takes every
-/// other child for something that a command left behind, and reaps it, and kills it unless it is in
-/// the session of the program. It holds until the process ends.
+/// Only for a program that starts no process but commands, and one run at a time: it reaps every
+/// child, and at the end of a run kills every child but those that were there before its first
+/// command, and what is in their sessions. It holds until the process ends.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
@@ -246,14 +253,8 @@ pub fn adopt_orphans() {
     }
 }
 
-/// Whether a process is a child of ours that came of a command, in a program that adopts orphans.
-///
-/// Commands have sessions of their own. A child in ours was there before this program took the
-/// place of the shell that started both.
-fn is_adopted(one: &Process) -> bool {
-    // SAFETY: getsid reads and writes no memory of ours.
-    let is_ours = || one.session == unsafe { libc::getsid(0) };
-    ADOPTS.load(Ordering::Relaxed) && one.parent.unsigned_abs() == std::process::id() && !is_ours()
+fn is_child(one: &Process) -> bool {
+    one.parent.unsigned_abs() == std::process::id()
 }
 
 /// Reaps the orphans that have ended, so that none stays a zombie.

@@ -16,7 +16,6 @@ use std::thread;
 use std::time::Duration;
 
 use super::job::{self, Job};
-use super::mark::Mark;
 use super::{How, Spec, cmd_argument, lock};
 use crate::time::Deadline;
 
@@ -37,6 +36,14 @@ const CREATE_SUSPENDED: u32 = 0x0000_0004;
 /// How long what serves the console of a shell may outlive it.
 const CONSOLE: Duration = Duration::from_millis(50);
 
+/// Nothing to remember: the job knows what came of a command.
+pub(super) struct Family;
+
+/// Nothing to look for: only jobs are ended.
+pub(super) fn strangers() -> Family {
+    Family
+}
+
 /// The shell of a command, and all that it started.
 #[derive(Clone)]
 pub(super) struct Group(Arc<Members>);
@@ -51,7 +58,7 @@ struct Members {
 
 impl Group {
     /// Starts the shell.
-    pub(super) fn start(spec: &Spec<'_>, mark: Mark, output: PipeWriter) -> io::Result<Group> {
+    pub(super) fn start(spec: &Spec<'_>, output: PipeWriter) -> io::Result<Group> {
         let job = Job::new()?;
         let mut command = Command::new(SHELL);
         command
@@ -59,7 +66,6 @@ impl Group {
             .current_dir(spec.directory)
             .env_clear()
             .envs(spec.environment.iter().map(|(name, value)| (name, value)))
-            .envs([mark.variable()])
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
@@ -95,12 +101,13 @@ impl Group {
     }
 
     /// There is no way to ask.
-    pub(super) fn terminate(&self) {
+    pub(super) fn terminate(&self) -> Family {
         self.0.job.kill();
+        Family
     }
 
     /// Ends all of it.
-    pub(super) fn kill_with_descendants(&self, _: &[u32]) {
+    pub(super) fn kill(&self, _: &Family, _: &[u32]) {
         self.0.job.kill();
     }
 
@@ -116,8 +123,8 @@ impl Group {
 }
 
 /// Ends the groups. The names of what is in them are not known.
-pub(super) fn kill_all(groups: &[Group], _: &[u32]) -> BTreeSet<String> {
-    groups.iter().for_each(Group::terminate);
+pub(super) fn kill_all(groups: &[Group], _: &[u32], _: &Family) -> BTreeSet<String> {
+    groups.iter().for_each(|group| group.0.job.kill());
     BTreeSet::new()
 }
 

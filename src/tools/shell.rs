@@ -81,7 +81,7 @@ impl Shell {
     /// - What makes programs wait for a person is set whatever was inherited, since a login
     ///   shell exports pagers, editors and a terminal type that nobody chose for unattended runs.
     /// - What tells programs that nobody is there is set only where it is not set already.
-    /// - `UNCUT=1` is set, `UNCUT_COMMAND`, which is another with each command, and on Unix `PWD`.
+    /// - `UNCUT=1` is set, and on Unix `PWD`.
     pub fn new(
         directory: &Path,
         inherited: impl IntoIterator<Item = (OsString, OsString)>,

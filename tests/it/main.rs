@@ -30,6 +30,9 @@ mod network;
 /// Standard output, standard error and the output file.
 #[cfg(unix)]
 mod output;
+
+#[cfg(target_os = "linux")]
+mod processes;
 /// Sessions that are repaired, and shown.
 #[cfg(unix)]
 mod repair;

@@ -24,7 +24,7 @@ fn send(signal: &str, child: &Child) {
 
 /// Waits until a file is there that a command writes, and gives what is in it.
 #[track_caller]
-fn wait_for(dir: &Dir, name: &str) -> String {
+pub(crate) fn wait_for(dir: &Dir, name: &str) -> String {
     let started = Instant::now();
     loop {
         match fs::read_to_string(dir.path(name)) {
@@ -36,7 +36,7 @@ fn wait_for(dir: &Dir, name: &str) -> String {
 }
 
 #[track_caller]
-fn wait_until_gone(process: &str) {
+pub(crate) fn wait_until_gone(process: &str) {
     let started = Instant::now();
     let status = format!("/proc/{process}/status");
     while fs::read_to_string(&status).is_ok_and(|status| !status.contains("\nState:\tZ")) {
@@ -254,7 +254,7 @@ fn a_killed_binary_takes_its_command_along() {
 const CONTAINER: [&str; 5] = ["--pid", "--fork", "--kill-child", "--mount-proc", "--map-root-user"];
 
 /// The binary as the first process of a container; none where the machine does not let us.
-fn as_init(dir: &Dir) -> Option<Uncut> {
+pub(crate) fn as_init(dir: &Dir) -> Option<Uncut> {
     let arguments = CONTAINER;
     let probe = Command::new("unshare").args(arguments).arg("true").stderr(Stdio::null()).spawn();
     if !probe.is_ok_and(|mut probe| probe.wait().is_ok_and(|status| status.success())) {

@@ -65,7 +65,7 @@ fn what_left_the_group_of_a_command_is_killed_with_it_when_its_time_is_over() {
     for stray in [
         "timeout 600 sh -c 'echo $$ >pid; exec sleep 599' | cat",
         "setsid sh -c 'echo $$ >pid; exec sleep 599'",
-        "(setsid env -i sh -c 'echo $$ >pid; exec sleep 599' >/dev/null 2>&1 &); sleep 599",
+        "(setsid sh -c 'echo $$ >pid; exec sleep 599' >/dev/null 2>&1 & wait); sleep 599",
     ] {
         let dir = Dir::new("stray");
         let told = results(Uncut::new(&dir), &[too_long(stray), look()]);
@@ -97,7 +97,7 @@ fn a_time_out_ends_no_daemon_that_an_earlier_command_starts_meanwhile() {
     // Once the second command runs, the first one's daemon starts another and loses it.
     let daemon = "setsid sh -c 'until test -e go; do sleep 0.01; done
                   (setsid sh -c \"echo \\$\\$ >pid; exec sleep 599\" &)' >/dev/null 2>&1 &";
-    let second = "(setsid sh -c 'echo $$ >own; exec sleep 599' &)
+    let second = "setsid sh -c 'echo $$ >own; exec sleep 599' &
                   touch go; until test -s pid && test -s own; do sleep 0.01; done; sleep 599";
     let second = ("shell", json!({"command": second, "timeout": 3}));
     let own = command("kill -0 $(cat own) 2>/dev/null && echo alive || echo dead");
