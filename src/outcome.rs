@@ -1,58 +1,60 @@
 //! How a run ended: the one source of its exit code and of the word that names it.
 
 use std::fmt;
+use std::mem::discriminant;
 use std::process::ExitCode;
+
+/// The signal that asks a process to end.
+const SIGTERM: u8 = 15;
 
 /// How a run ended.
 ///
-/// The discriminant is the exit code. A code never changes its meaning, because scripts branch
-/// on it.
+/// An exit code never changes its meaning, because scripts branch on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[repr(u8)]
 pub enum Outcome {
     /// A complete answer is on stdout.
-    Ok = 0,
+    Ok,
     /// A fault on our side, or stdout could not be written.
-    Internal = 1,
+    Internal,
     /// The command line, the environment or a file named there is unusable; nothing was sent.
-    Usage = 2,
+    Usage,
     /// The endpoint refused for good.
-    Rejected = 10,
+    Rejected,
     /// The endpoint's response is not a completion.
-    Protocol = 11,
+    Protocol,
     /// The model was cut off before it was done.
-    Truncated = 12,
+    Truncated,
     /// A filter or the model itself refused.
-    Filtered = 13,
+    Filtered,
     /// The model was done without having said anything.
-    Empty = 14,
+    Empty,
     /// The conversation does not fit the model's context.
-    Context = 15,
+    Context,
     /// The steps that were allowed are used up.
-    MaxSteps = 20,
+    MaxSteps,
     /// The tokens that were allowed are used up.
-    MaxTokensTotal = 21,
+    MaxTokensTotal,
     /// The model repeats itself.
-    Stuck = 22,
+    Stuck,
     /// The session's log can't be read whole.
-    SessionDamaged = 30,
+    SessionDamaged,
     /// Another process holds the session.
-    SessionLocked = 31,
+    SessionLocked,
     /// The session's log can't be written.
-    SessionWrite = 32,
+    SessionWrite,
     /// No answer passed its verification.
-    VerifyFailed = 40,
+    VerifyFailed,
     /// The endpoint is not to be had now; the same run may well succeed later.
-    Transient = 75,
+    Transient,
     /// The time that was allowed is over.
-    Deadline = 124,
+    Deadline,
     /// The terminal or the session that it was started from is gone.
-    Hangup = 129,
+    Hangup,
     /// It was interrupted.
-    Interrupt = 130,
-    /// It was asked to end.
-    Terminated = 143,
+    Interrupt,
+    /// SIGTERM came, or another signal that would have ended the process; this is its number.
+    Terminated(u8),
 }
 
 impl Outcome {
@@ -109,17 +111,46 @@ impl Outcome {
         (Outcome::Deadline, "deadline", "--timeout is over"),
         (Outcome::Hangup, "hangup", "SIGHUP"),
         (Outcome::Interrupt, "interrupt", "SIGINT"),
-        (Outcome::Terminated, "terminated", "SIGTERM"),
+        (
+            Outcome::Terminated(SIGTERM),
+            "terminated",
+            "SIGTERM; another signal that would end it, with 128 and its number",
+        ),
     ];
 
     /// The exit code.
     pub fn code(self) -> u8 {
-        self as u8
+        match self {
+            Outcome::Ok => 0,
+            Outcome::Internal => 1,
+            Outcome::Usage => 2,
+            Outcome::Rejected => 10,
+            Outcome::Protocol => 11,
+            Outcome::Truncated => 12,
+            Outcome::Filtered => 13,
+            Outcome::Empty => 14,
+            Outcome::Context => 15,
+            Outcome::MaxSteps => 20,
+            Outcome::MaxTokensTotal => 21,
+            Outcome::Stuck => 22,
+            Outcome::SessionDamaged => 30,
+            Outcome::SessionLocked => 31,
+            Outcome::SessionWrite => 32,
+            Outcome::VerifyFailed => 40,
+            Outcome::Transient => 75,
+            Outcome::Deadline => 124,
+            Outcome::Hangup => 129,
+            Outcome::Interrupt => 130,
+            Outcome::Terminated(signal) => 128 + signal,
+        }
     }
 
     /// The word that names it on stderr and in records.
     pub fn word(self) -> &'static str {
-        Outcome::ALL.iter().find(|(outcome, ..)| *outcome == self).map_or("internal", |row| row.1)
+        let mut rows = Outcome::ALL.iter();
+        // Whatever signal it was.
+        rows.find(|(outcome, ..)| discriminant(outcome) == discriminant(&self))
+            .map_or("internal", |row| row.1)
     }
 }
 
@@ -138,6 +169,12 @@ impl From<Outcome> for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_signal_that_ends_a_run_has_the_word_of_sigterm() {
+        let by_sigusr1 = Outcome::Terminated(10);
+        assert_eq!((by_sigusr1.code(), by_sigusr1.word()), (138, "terminated"));
+    }
 
     #[test]
     fn codes_and_words_are_those_that_scripts_know() {

@@ -68,10 +68,14 @@ fn end(ending: Ending, publisher: &Arc<Publisher>, processes: &Processes, is_qui
     let names = processes.finish();
     publisher.ledger().killed(&names);
     let (outcome, what) = match ending {
-        Ending::Hangup => (Outcome::Hangup, "SIGHUP came"),
-        Ending::Interrupt => (Outcome::Interrupt, "SIGINT or SIGQUIT came"),
-        Ending::Terminated => (Outcome::Terminated, "SIGTERM came"),
-        Ending::Deadline => (Outcome::Deadline, "the run's time is over"),
+        Ending::Hangup => (Outcome::Hangup, "SIGHUP came".to_owned()),
+        Ending::Interrupt => (Outcome::Interrupt, "SIGINT or SIGQUIT came".to_owned()),
+        Ending::Terminated(signal) => {
+            let name = process::signal_name(signal.into()).map(str::to_owned);
+            let name = name.unwrap_or_else(|| format!("signal {signal}"));
+            (Outcome::Terminated(signal), format!("{name} came"))
+        }
+        Ending::Deadline => (Outcome::Deadline, "the run's time is over".to_owned()),
     };
     let advice = match ending {
         Ending::Deadline => "raise --timeout; a run with --session can be resumed",

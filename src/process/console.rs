@@ -17,6 +17,9 @@ use windows_sys::Win32::System::Console::{
 use super::{Ending, lock};
 use crate::time::Deadline;
 
+/// Its number where there are signals.
+const SIGTERM: u8 = 15;
+
 /// Where the handler passes it on to.
 static SENDER: Mutex<Option<Sender<Ending>>> = Mutex::new(None);
 
@@ -50,7 +53,7 @@ unsafe extern "system" fn note(event: u32) -> BOOL {
         CTRL_C_EVENT | CTRL_BREAK_EVENT => Ending::Interrupt,
         CTRL_CLOSE_EVENT => Ending::Hangup,
         // The user logs off, or the system is shut down.
-        _ => Ending::Terminated,
+        _ => Ending::Terminated(SIGTERM),
     };
     if let Some(sender) = lock(&SENDER).as_ref() {
         // Whoever listens may be ending the process by now.

@@ -18,8 +18,9 @@ pub enum Ending {
     Hangup,
     /// SIGINT or SIGQUIT; on Windows, Ctrl-C or Ctrl-Break.
     Interrupt,
-    /// SIGTERM; on Windows, the user logs off or the system is shut down.
-    Terminated,
+    /// SIGTERM or another signal that would end the process, by its number; on Windows, the user
+    /// logs off or the system is shut down, which counts as SIGTERM.
+    Terminated(u8),
     /// The deadline has passed.
     Deadline,
 }

@@ -16,8 +16,34 @@ use super::Ending;
 use super::os::{checked, retry};
 use crate::time::Deadline;
 
-/// Those that ask the process to end.
-const ENDING: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+/// Whether a signal would end the process and is no fault of it: somebody asks it to end, or warns
+/// it of a limit, as batch systems do. A write beyond a limit and to nobody are errors elsewhere.
+fn ends(signal: libc::c_int) -> bool {
+    #[cfg(target_os = "linux")]
+    let others = [libc::SIGIO, libc::SIGPWR, libc::SIGSTKFLT].contains(&signal)
+        || (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&signal);
+    #[cfg(not(target_os = "linux"))]
+    let others = false;
+    others
+        || matches!(
+            signal,
+            libc::SIGHUP
+                | libc::SIGINT
+                | libc::SIGQUIT
+                | libc::SIGTERM
+                | libc::SIGUSR1
+                | libc::SIGUSR2
+                | libc::SIGALRM
+                | libc::SIGVTALRM
+                | libc::SIGPROF
+                | libc::SIGXCPU
+        )
+}
+
+/// All that are caught. No system has numbers that go beyond.
+fn caught() -> impl Iterator<Item = libc::c_int> {
+    (1..=64).filter(|signal| ends(*signal)).chain([libc::SIGCHLD])
+}
 
 /// The end of the pipe that the handler writes to.
 static WRITER: AtomicI32 = AtomicI32::new(-1);
@@ -42,7 +68,7 @@ impl Signals {
         // SAFETY: fcntl with these arguments reads and writes no memory of ours.
         checked(unsafe { libc::fcntl(writer, libc::F_SETFL, libc::O_NONBLOCK) })?;
         WRITER.store(writer, Ordering::Relaxed);
-        for signal in ENDING.into_iter().chain([libc::SIGCHLD]) {
+        for signal in caught() {
             catch(signal)?;
         }
         unblock()?;
@@ -68,8 +94,8 @@ impl Signals {
                 return Ok(Some(match number[0].into() {
                     libc::SIGHUP => Seen::Ending(Ending::Hangup),
                     libc::SIGINT | libc::SIGQUIT => Seen::Ending(Ending::Interrupt),
-                    libc::SIGTERM => Seen::Ending(Ending::Terminated),
-                    _ => Seen::Child,
+                    libc::SIGCHLD => Seen::Child,
+                    _ => Seen::Ending(Ending::Terminated(number[0])),
                 }));
             }
         }
@@ -83,7 +109,7 @@ fn unblock() -> io::Result<()> {
     // SAFETY: sigemptyset makes a valid set of it, and the others read or write only that.
     let failure = unsafe {
         checked(libc::sigemptyset(set.as_mut_ptr()))?;
-        for signal in ENDING.into_iter().chain([libc::SIGCHLD]) {
+        for signal in caught() {
             checked(libc::sigaddset(set.as_mut_ptr(), signal))?;
         }
         libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut())
@@ -97,7 +123,7 @@ fn catch(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: all zeros are a valid sigaction with an empty mask, and `note` may run at any point.
     unsafe {
         checked(libc::sigaction(signal, std::ptr::null(), old.as_mut_ptr()))?;
-        if ENDING.contains(&signal) && old.assume_init().sa_sigaction == libc::SIG_IGN {
+        if ends(signal) && old.assume_init().sa_sigaction == libc::SIG_IGN {
             return Ok(());
         }
         let mut new = std::mem::MaybeUninit::<libc::sigaction>::zeroed().assume_init();

@@ -328,7 +328,7 @@ pub fn signal_name(signal: i32) -> Option<&'static str> {
 }
 
 /// Those that end a process.
-const SIGNALS: [(libc::c_int, &str); 19] = [
+const SIGNALS: &[(libc::c_int, &str)] = &[
     (libc::SIGABRT, "SIGABRT"),
     (libc::SIGALRM, "SIGALRM"),
     (libc::SIGBUS, "SIGBUS"),
@@ -337,9 +337,16 @@ const SIGNALS: [(libc::c_int, &str); 19] = [
     (libc::SIGILL, "SIGILL"),
     (libc::SIGINT, "SIGINT"),
     (libc::SIGKILL, "SIGKILL"),
+    #[cfg(target_os = "linux")]
+    (libc::SIGIO, "SIGIO"),
     (libc::SIGPIPE, "SIGPIPE"),
+    (libc::SIGPROF, "SIGPROF"),
+    #[cfg(target_os = "linux")]
+    (libc::SIGPWR, "SIGPWR"),
     (libc::SIGQUIT, "SIGQUIT"),
     (libc::SIGSEGV, "SIGSEGV"),
+    #[cfg(target_os = "linux")]
+    (libc::SIGSTKFLT, "SIGSTKFLT"),
     (libc::SIGSYS, "SIGSYS"),
     (libc::SIGTERM, "SIGTERM"),
     (libc::SIGTRAP, "SIGTRAP"),

@@ -151,7 +151,7 @@ const SCENARIOS: &[Scenario] = &[
         ..PLAIN
     },
     Scenario {
-        outcome: Outcome::Terminated,
+        outcome: Outcome::Terminated(15),
         replies: || vec![Reply::stall()],
         signal: Some("-TERM"),
         ..PLAIN

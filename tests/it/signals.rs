@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Ran, Uncut, finish};
 #[cfg(target_os = "linux")]
-use crate::support::tools::{mounting, results};
+use crate::support::tools::{mounting, results, shell};
 
 fn on(uncut: Uncut, endpoint: &Endpoint) -> Uncut {
     uncut.args(["--base-url", &endpoint.base_url(), "-m", "m", "--session", "s.jsonl"])
@@ -92,6 +92,55 @@ fn a_signal_is_seen_while_the_endpoint_is_silent() {
         assert_ended(&finish(child), code, word);
         assert_eq!(dir.read("s.jsonl").lines().count(), 1);
     }
+}
+
+/// Signals that warn of a limit or have no meaning of their own, and would end any program.
+#[cfg(target_os = "linux")]
+const OTHERS: [(i32, &str); 9] = [
+    (libc::SIGUSR1, "SIGUSR1"),
+    (libc::SIGUSR2, "SIGUSR2"),
+    (libc::SIGALRM, "SIGALRM"),
+    (libc::SIGVTALRM, "SIGVTALRM"),
+    (libc::SIGPROF, "SIGPROF"),
+    (libc::SIGXCPU, "SIGXCPU"),
+    (libc::SIGIO, "SIGIO"),
+    (libc::SIGPWR, "SIGPWR"),
+    (40, "signal 40"),
+];
+
+#[cfg(target_os = "linux")]
+#[test]
+fn every_signal_that_would_end_the_process_ends_the_run_with_a_last_line() {
+    for (signal, name) in OTHERS {
+        let dir = Dir::new("others");
+        let script = json!({"command": "setsid sleep 600 & echo $! >inner; wait"});
+        let call = Reply::tool_call("a", "shell", &script.to_string());
+        let endpoint = Endpoint::start(vec![call]);
+        let child = on(Uncut::new(&dir), &endpoint).args(["-o", "out", "--output", "json"]);
+        let child = child.arg("go").spawn();
+        let inner = wait_for(&dir, "inner");
+        send(&format!("-{signal}"), &child);
+        let ran = finish(child);
+        assert_eq!(ran.code, Some(128 + signal), "{ran:?}");
+        let last = ran.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with(&format!("uncut: terminated: {name} came; ")), "{ran:?}");
+        let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let told = (&result["outcome"], &result["exit_code"]);
+        assert_eq!(told, (&json!("terminated"), &json!(128 + signal)));
+        assert_eq!(dir.read("out"), ran.stdout);
+        wait_until_gone(&inner);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_start_with_no_signal_caught_or_blocked() {
+    let dir = Dir::new("dispositions");
+    let told =
+        shell(Uncut::new(&dir), "cat /proc/self/status | grep -E 'Sig(Blk|Cgt)'; kill -USR1 $$");
+    let zeros = "0".repeat(16);
+    assert!(told.starts_with(&format!("SigBlk:\t{zeros}\nSigCgt:\t{zeros}\n")), "{told}");
+    assert!(told.contains("SIGUSR1"), "{told}");
 }
 
 #[test]
@@ -212,10 +261,11 @@ fn a_signal_that_was_ignored_from_the_start_stays_so() {
     let dir = Dir::new("nohup");
     let (reply, hold) = Reply::answer("ok").held();
     let endpoint = Endpoint::start(vec![reply]);
-    let below = Uncut::below(&dir, "/bin/sh", &["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
+    let below = Uncut::below(&dir, "/bin/sh", &["-c", "trap '' HUP USR1; exec \"$0\" \"$@\""]);
     let child = on(below, &endpoint).arg("go").spawn();
     endpoint.wait_for_requests(1);
     send("-HUP", &child);
+    send("-USR1", &child);
     drop(hold);
     let ran = finish(child);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "{ran:?}");

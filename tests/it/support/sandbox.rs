@@ -110,6 +110,8 @@ impl Uncut {
 
     fn of(mut command: Command, dir: &Dir) -> Uncut {
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").current_dir(dir.path("."));
+        #[cfg(unix)]
+        reset_signals(&mut command);
         // Commands inherit it: scripts/check.sh looks for those that are left behind.
         command.env("TESTED_IN", env!("CARGO_MANIFEST_DIR"));
         Uncut { command, stdin: Vec::new() }
@@ -143,24 +145,48 @@ impl Uncut {
     /// Starts it and leaves it running.
     pub(crate) fn spawn(mut self) -> Child {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        self.command.spawn().unwrap()
+        start(&mut self.command)
     }
 
     /// Starts it with another stdout, which is not read.
     pub(crate) fn run_with_stdout(mut self, stdout: Stdio) -> Ran {
         self.command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
-        finish(self.command.spawn().unwrap())
+        finish(start(&mut self.command))
     }
 
     /// Runs it to its end.
     pub(crate) fn run(mut self) -> Ran {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.command.spawn().unwrap();
+        let mut child = start(&mut self.command);
         let mut stdin = child.stdin.take().unwrap();
         // The binary may rightly not read it.
         let _ = stdin.write_all(&self.stdin);
         drop(stdin);
         finish(child)
+    }
+}
+
+/// Starts a program, or says what kept the machine from it.
+#[track_caller]
+fn start(command: &mut Command) -> Child {
+    command.spawn().unwrap_or_else(|error| panic!("this machine can't start {command:?}: {error}"))
+}
+
+/// Lets the program see signals as if it was started at a terminal: `nohup`, a background job or a
+/// CI system may have us, and so what we start, ignore some.
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "std sets no signal actions")]
+fn reset_signals(command: &mut Command) {
+    use std::os::unix::process::CommandExt as _;
+    // SAFETY: signal is async-signal-safe, and touches no memory of ours.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in 1..32 {
+                // It fails for those that nobody can ignore.
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
     }
 }
 
