@@ -71,14 +71,14 @@ use self::descendants::Family;
 use self::os::Family;
 use self::os::Group;
 use self::output::Output;
-use self::spill::{Spill, Spills};
+use self::spill::{SpillDir, SpillFile};
 
 pub use self::capture::Captured;
 pub use self::ending::{Ending, watch};
 pub use self::os::{
     SHELL, adopt_orphans, end_process, shell_is_present, signal_name, survive_file_size_limit,
 };
-pub use self::spill::Whole;
+pub use self::spill::FullOutput;
 pub use self::standard::{Standard, Stderr, Stdout, tell};
 
 /// A command, and what surrounds it.
@@ -139,7 +139,7 @@ pub struct Processes {
     /// Whether somebody has ended who is not reaped yet.
     is_due: AtomicBool,
     /// None where output that is too long is kept nowhere.
-    spills: Option<Arc<Spills>>,
+    spills: Option<Arc<SpillDir>>,
 }
 
 struct Groups {
@@ -175,7 +175,7 @@ impl Processes {
     /// [`Processes::finish`] removes. They are where this environment has temporary files; without
     /// such a place there are none.
     pub fn with_files(mut self, environment: &[(OsString, OsString)]) -> Processes {
-        self.spills = Some(Arc::new(Spills::new(environment)));
+        self.spills = Some(Arc::new(SpillDir::new(environment)));
         self
     }
 
@@ -191,7 +191,7 @@ impl Processes {
 
     fn run_draining(&self, spec: &Spec<'_>, limits: Limits, drain: Duration) -> io::Result<Ended> {
         let (pipe, writer) = io::pipe()?;
-        let spill = self.spills.clone().map(Spill::new);
+        let spill = self.spills.clone().map(SpillFile::new);
         let mut output = Output::new(pipe, Capture::new(spec.mask.clone(), spill))?;
         let group = self.start(spec, writer);
         self.catch_up();

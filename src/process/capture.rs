@@ -6,11 +6,11 @@
 //! lines where one ends nearby. Secrets are masked before anything is cut: a piece of one would
 //! not be known for what it is. The cost of a chunk depends on the chunk, not on what came before.
 //!
-//! Once something has to be left out, all of it goes to a [`Spill`].
+//! Once something has to be left out, all of it goes to a [`SpillFile`].
 
 use std::borrow::Cow;
 
-use super::spill::{Spill, Whole};
+use super::spill::{FullOutput, SpillFile};
 use crate::secret::Mask;
 use crate::text;
 
@@ -41,7 +41,7 @@ pub struct Captured {
     /// NUL bytes, which became U+2400, those left out included.
     pub nuls: u64,
     /// Where all of it lies, when something is left out.
-    pub whole: Whole,
+    pub full: Option<FullOutput>,
 }
 
 /// Takes output in as it comes.
@@ -62,14 +62,14 @@ pub(super) struct Capture {
     /// The first bytes of a character that was cut off by the end of a chunk.
     cut: Vec<u8>,
     /// Where the whole goes; none where it goes nowhere.
-    spill: Option<Spill>,
+    spill: Option<SpillFile>,
     /// Whether there is more than is kept, and so a whole.
     spills: bool,
 }
 
 impl Capture {
     /// Takes in what is written, with the secrets of `mask` masked.
-    pub(super) fn new(mask: Mask, spill: Option<Spill>) -> Capture {
+    pub(super) fn new(mask: Mask, spill: Option<SpillFile>) -> Capture {
         Capture { mask, spill, ..Capture::default() }
     }
 
@@ -95,8 +95,8 @@ impl Capture {
             self.cut_at_lines();
         }
         let Capture { head, tail, omitted, replaced, nuls, spill, .. } = self;
-        let whole = spill.map(Spill::finish).unwrap_or_default();
-        Captured { head, tail, omitted, replaced, nuls, whole }
+        let full = spill.and_then(SpillFile::finish);
+        Captured { head, tail, omitted, replaced, nuls, full }
     }
 
     /// Cuts what is kept back to whole lines, or marks the cuts.

@@ -5,21 +5,21 @@
 //! else can look into it, since commands print what is not for everybody. What a file holds has
 //! been through the mask, and is text as it would have been shown.
 //!
-//! A process that is killed can't remove its folder. It held a lock in there, which the system has
-//! let go of; so the next run that makes a folder in the same place removes those that are old and
-//! that nobody locks. Folders without a lock that are young may be in the making.
+//! A process that is killed can't remove its folder. It held a lock on the folder, which the system
+//! has let go of; so the next run that makes one in the same place removes those that nobody locks
+//! (not on Windows, which locks no folders). Nothing is opened there but folders of ours.
 //!
 //! A machine without a place for files is as good as any: then there are none. A file that can't be
 //! finished is removed, because the room that it takes is what the commands are short of too.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
+use super::os::open_own_folder;
 use super::{DEATH, lock, lock_within};
 use crate::fs::make_private;
 use crate::text;
@@ -33,30 +33,24 @@ const ALL_MAX: u64 = 1024 * 1024 * 1024;
 /// Names of folders start so; the rest can't be guessed.
 const PREFIX: &str = "uncut-output-";
 
-/// The file in a folder that its owner locks.
-const LOCK: &str = "lock";
-
-/// A folder that is older may be removed.
-const OLD: Duration = Duration::from_secs(24 * 60 * 60);
+/// Names of those that are not locked yet.
+const UNLOCKED: &str = "uncut-new-";
 
 /// Where the whole of an output lies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Whole {
-    /// In no file: it is short, or there is no place for files.
-    #[default]
-    Nowhere,
+pub enum FullOutput {
     /// In this file.
-    In(PathBuf),
+    Complete(PathBuf),
     /// In this file, up to so many bytes; there was more.
-    Begun(PathBuf, u64),
+    Truncated(PathBuf, u64),
     /// In no file, because this went wrong while one was written.
-    Lost(String),
+    Failed(String),
 }
 
 /// The files of a run.
 #[derive(Debug)]
-pub(super) struct Spills {
+pub(super) struct SpillDir {
     /// Where the folder may be, best first.
     places: Vec<PathBuf>,
     state: Mutex<State>,
@@ -75,13 +69,14 @@ struct State {
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    /// Held open, and so locked, for as long as the folder is ours.
-    _lock: File,
+    /// Held open, and so locked, for as long as the folder is ours. None where no folder can be
+    /// locked: then nobody else can lock it either.
+    _lock: Option<File>,
 }
 
-impl Spills {
+impl SpillDir {
     /// Files where the environment has temporary ones.
-    pub(super) fn new(environment: &[(OsString, OsString)]) -> Spills {
+    pub(super) fn new(environment: &[(OsString, OsString)]) -> SpillDir {
         let variables: &[&str] = if cfg!(windows) { &["TEMP", "TMP"] } else { &["TMPDIR"] };
         let set = variables.iter().filter_map(|name| {
             environment.iter().find(|(other, _)| other == OsStr::new(name)).map(|(_, value)| value)
@@ -91,7 +86,7 @@ impl Spills {
         let can_be_told = |path: &PathBuf| path.is_absolute() && path.to_str().is_some();
         let places = set.map(PathBuf::from).chain(usual).filter(can_be_told).collect();
         let state = State { folder: None, count: 0, left: ALL_MAX, finished: false };
-        Spills { places, state: Mutex::new(state) }
+        SpillDir { places, state: Mutex::new(state) }
     }
 
     /// Removes every file; there are none afterwards.
@@ -139,66 +134,33 @@ impl Folder {
         // Keyed by the system's source of randomness, and the only one that std has.
         let secret = RandomState::new().hash_one(std::process::id());
         let path = place.join(format!("{PREFIX}{secret:016x}"));
-        private_folder().create(&path)?;
-        let locked = create(&path.join(LOCK)).and_then(|file| {
-            file.try_lock()?;
-            Ok(file)
-        });
-        match locked {
-            Ok(file) => {
-                remove_leftovers(place, &path);
-                Ok(Folder { path, _lock: file })
-            }
-            Err(error) => {
-                let _ = fs::remove_dir_all(&path);
-                Err(error)
-            }
-        }
+        let unlocked = place.join(format!("{UNLOCKED}{secret:016x}"));
+        private_folder().create(&unlocked)?;
+        // It gets the name that others look for when it is locked.
+        let lock = lock_folder(&unlocked).ok();
+        fs::rename(&unlocked, &path).inspect_err(|_| drop(fs::remove_dir(&unlocked)))?;
+        remove_leftovers(place);
+        Ok(Folder { path, _lock: lock })
     }
 }
 
 /// Removes what runs of the same user left behind that were killed.
-fn remove_leftovers(place: &Path, own: &Path) {
-    let Ok(own) = fs::symlink_metadata(own) else { return };
+fn remove_leftovers(place: &Path) {
     let Ok(entries) = fs::read_dir(place) else { return };
     for entry in entries.flatten() {
-        if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-            continue;
-        }
-        let path = entry.path();
-        let is_left = fs::symlink_metadata(&path).is_ok_and(|one| is_ours(&one, &own))
-            && is_old(&path)
-            && !is_locked(&path.join(LOCK));
-        if is_left {
+        let is_folder = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        if is_folder && let Ok(_lock) = lock_folder(&entry.path()) {
             // What can't be removed now may be removed by the next.
-            let _ = fs::remove_dir_all(&path);
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Whether it is a folder, and no link to one, of the owner of `own`.
-fn is_ours(one: &Metadata, own: &Metadata) -> bool {
-    #[cfg(unix)]
-    let same_owner = {
-        use std::os::unix::fs::MetadataExt as _;
-        one.uid() == own.uid()
-    };
-    #[cfg(not(unix))]
-    let same_owner = own.is_dir();
-    one.is_dir() && same_owner
-}
-
-fn is_old(path: &Path) -> bool {
-    let age = |metadata: Metadata| metadata.modified().ok()?.elapsed().ok();
-    fs::symlink_metadata(path).ok().and_then(age).is_some_and(|age| age > OLD)
-}
-
-/// Whether the owner of a folder lives; a lock file that is not there is locked by nobody.
-fn is_locked(path: &Path) -> bool {
-    match File::open(path) {
-        Ok(file) => matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
-        Err(error) => error.kind() != io::ErrorKind::NotFound,
-    }
+/// Locks a folder of ours that nobody has locked.
+fn lock_folder(path: &Path) -> io::Result<File> {
+    let folder = open_own_folder(path)?;
+    folder.try_lock()?;
+    Ok(folder)
 }
 
 fn private_folder() -> DirBuilder {
@@ -216,8 +178,8 @@ fn create(path: &Path) -> io::Result<File> {
 
 /// The whole of one output.
 #[derive(Debug)]
-pub(super) struct Spill {
-    spills: Arc<Spills>,
+pub(super) struct SpillFile {
+    dir: Arc<SpillDir>,
     file: Option<Open>,
     /// What went wrong while the file was written.
     lost: Option<io::Error>,
@@ -231,14 +193,14 @@ struct Open {
     is_cut: bool,
 }
 
-impl Spill {
-    pub(super) fn new(spills: Arc<Spills>) -> Spill {
-        Spill { spills, file: None, lost: None }
+impl SpillFile {
+    pub(super) fn new(dir: Arc<SpillDir>) -> SpillFile {
+        SpillFile { dir, file: None, lost: None }
     }
 
     /// Makes the file. Without a place for it there is none, and nothing more is written.
     pub(super) fn begin(&mut self) {
-        let opened = self.spills.open().ok();
+        let opened = self.dir.open().ok();
         self.file = opened.map(|(file, path)| {
             let writer = BufWriter::with_capacity(64 * 1024, file);
             Open { writer, path, written: 0, is_cut: false }
@@ -249,10 +211,10 @@ impl Spill {
     pub(super) fn push(&mut self, text: &str) {
         let Some(open) = self.file.as_mut().filter(|open| !open.is_cut) else { return };
         let wanted = (text.len() as u64).min(FILE_MAX - open.written);
-        let taken = self.spills.take(wanted);
+        let taken = self.dir.take(wanted);
         // Fits, since it is no more than the length of the text.
         let written = text::head(text, usize::try_from(taken).unwrap_or(usize::MAX));
-        self.spills.give_back(taken - written.len() as u64);
+        self.dir.give_back(taken - written.len() as u64);
         open.is_cut = written.len() < text.len();
         open.written += written.len() as u64;
         if let Err(error) = open.writer.write_all(written.as_bytes()) {
@@ -260,17 +222,20 @@ impl Spill {
         }
     }
 
-    pub(super) fn finish(mut self) -> Whole {
+    /// Where the whole lies; none where there is no place for files.
+    pub(super) fn finish(mut self) -> Option<FullOutput> {
         if let Some(open) = self.file.as_mut()
             && let Err(error) = open.writer.flush()
         {
             self.lose(error);
         }
         match (self.file, self.lost) {
-            (_, Some(error)) => Whole::Lost(error.to_string()),
-            (None, None) => Whole::Nowhere,
-            (Some(Open { path, written, is_cut: true, .. }), None) => Whole::Begun(path, written),
-            (Some(Open { path, .. }), None) => Whole::In(path),
+            (_, Some(error)) => Some(FullOutput::Failed(error.to_string())),
+            (None, None) => None,
+            (Some(Open { path, written, is_cut: true, .. }), None) => {
+                Some(FullOutput::Truncated(path, written))
+            }
+            (Some(Open { path, .. }), None) => Some(FullOutput::Complete(path)),
         }
     }
 
@@ -279,7 +244,7 @@ impl Spill {
             // Without a last attempt to write.
             drop(writer.into_parts());
             let _ = fs::remove_file(path);
-            self.spills.give_back(written);
+            self.dir.give_back(written);
         }
         self.lost = Some(error);
     }
@@ -289,11 +254,10 @@ impl Spill {
 mod tests {
     use super::*;
     use crate::fs::tests::Folder as Temporary;
-    use std::time::SystemTime;
 
-    fn spills(place: &Path) -> Arc<Spills> {
+    fn spills(place: &Path) -> Arc<SpillDir> {
         let name = if cfg!(windows) { "TEMP" } else { "TMPDIR" };
-        Arc::new(Spills::new(&[(name.into(), place.into())]))
+        Arc::new(SpillDir::new(&[(name.into(), place.into())]))
     }
 
     fn names(place: &Path) -> Vec<PathBuf> {
@@ -301,8 +265,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn written(spills: &Arc<Spills>, text: &str) -> Whole {
-        let mut spill = Spill::new(Arc::clone(spills));
+    fn written(spills: &Arc<SpillDir>, text: &str) -> Option<FullOutput> {
+        let mut spill = SpillFile::new(Arc::clone(spills));
         spill.begin();
         spill.push(text);
         spill.finish()
@@ -313,8 +277,8 @@ mod tests {
         let place = Temporary::new();
         let spills = spills(place.path());
         assert!(names(place.path()).is_empty());
-        let Whole::In(path) = written(&spills, "one") else { panic!("no file") };
-        assert_ne!(written(&spills, "two"), Whole::In(path.clone()));
+        let Some(FullOutput::Complete(path)) = written(&spills, "one") else { panic!("no file") };
+        assert_ne!(written(&spills, "two"), Some(FullOutput::Complete(path.clone())));
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
         let folder = path.parent().unwrap();
         assert_eq!(names(place.path()), [folder]);
@@ -325,7 +289,7 @@ mod tests {
         }
         spills.finish();
         assert!(names(place.path()).is_empty());
-        assert_eq!(written(&spills, "three"), Whole::Nowhere);
+        assert_eq!(written(&spills, "three"), None);
     }
 
     #[test]
@@ -333,63 +297,59 @@ mod tests {
         let place = Temporary::new();
         let spills = spills(place.path());
         let chunk = "x".repeat(1024 * 1024 - 1) + "\u{e9}";
-        let mut spill = Spill::new(Arc::clone(&spills));
+        let mut spill = SpillFile::new(Arc::clone(&spills));
         spill.begin();
         (0..65).for_each(|_| spill.push(&chunk));
-        let Whole::Begun(path, bytes) = spill.finish() else { panic!("not cut") };
+        let Some(FullOutput::Truncated(path, bytes)) = spill.finish() else { panic!("not cut") };
         assert_eq!((bytes, path.metadata().unwrap().len()), (FILE_MAX, FILE_MAX));
         assert_eq!(lock(&spills.state).left, ALL_MAX - FILE_MAX);
         lock(&spills.state).left = 4;
-        assert!(matches!(written(&spills, "abc\u{e9}"), Whole::Begun(_, 3)));
-        assert!(matches!(written(&spills, "a"), Whole::In(_)));
-        assert_eq!(written(&spills, "a"), Whole::Nowhere);
+        assert!(matches!(written(&spills, "abc\u{e9}"), Some(FullOutput::Truncated(_, 3))));
+        assert!(matches!(written(&spills, "a"), Some(FullOutput::Complete(_))));
+        assert_eq!(written(&spills, "a"), None);
     }
 
     #[test]
     fn the_first_place_that_can_be_used_is_taken() {
         let place = Temporary::new();
-        let mut spills = Spills::new(&[]);
+        let mut spills = SpillDir::new(&[]);
         spills.places = vec![place.path().join("gone"), place.path().to_owned()];
-        let Whole::In(path) = written(&Arc::new(spills), "x") else { panic!("no file") };
+        let Some(FullOutput::Complete(path)) = written(&Arc::new(spills), "x") else {
+            panic!("no file")
+        };
         assert!(path.starts_with(place.path()));
-        let mut spills = Spills::new(&[("TMPDIR".into(), "relative".into())]);
+        let mut spills = SpillDir::new(&[("TMPDIR".into(), "relative".into())]);
         spills.places.retain(|place| place != Path::new("/tmp"));
-        assert_eq!(written(&Arc::new(spills), "x"), Whole::Nowhere);
+        assert_eq!(written(&Arc::new(spills), "x"), None);
     }
 
+    #[cfg(unix)]
     #[test]
-    fn what_killed_runs_left_is_removed_once_it_is_old_and_nothing_else_is() {
+    fn what_killed_runs_left_is_removed_and_nothing_else_is() {
         let place = Temporary::new();
-        let folder = |name: &str, age: Duration| {
+        let folder = |name: &str| {
             let path = place.path().join(name);
             fs::create_dir(&path).unwrap();
-            let lock = create(&path.join(LOCK)).unwrap();
-            let time = SystemTime::now() - age;
-            File::open(&path).unwrap().set_modified(time).unwrap();
-            (path, lock)
+            fs::write(path.join("1.txt"), "x").unwrap();
+            path
         };
-        let (left, _) = folder("uncut-output-left", 2 * OLD);
-        let (young, _) = folder("uncut-output-young", OLD / 2);
-        let (other, _) = folder("other", 2 * OLD);
-        let (alive, lock) = folder("uncut-output-alive", 2 * OLD);
-        lock.lock().unwrap();
-        let (target, _) = folder("target", 2 * OLD);
+        let left = folder("uncut-output-left");
+        let alive = folder("uncut-output-alive");
+        let _lock = lock_folder(&alive).unwrap();
+        let (other, young) = (folder("other"), folder("uncut-new-young"));
+        let target = folder("target");
         let link = place.path().join("uncut-output-link");
-        #[cfg(unix)]
         std::os::unix::fs::symlink(&target, &link).unwrap();
+        let strange = folder("uncut-output-strange");
+        // Where we may not give it away it is ours, and goes.
+        let is_strange = std::os::unix::fs::chown(&strange, Some(65_534), None).is_ok();
         let spills = spills(place.path());
-        assert!(matches!(written(&spills, "x"), Whole::In(_)));
+        assert!(matches!(written(&spills, "x"), Some(FullOutput::Complete(_))));
         spills.finish();
         assert!(!left.exists());
-        for path in [
-            young,
-            other,
-            alive,
-            target,
-            #[cfg(unix)]
-            link,
-        ] {
-            assert!(path.join(LOCK).exists(), "{}", path.display());
+        assert_eq!(strange.exists(), is_strange);
+        for path in [young, other, alive, target, link] {
+            assert!(path.join("1.txt").exists(), "{}", path.display());
         }
     }
 }

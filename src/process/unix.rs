@@ -4,9 +4,11 @@
 #![expect(unsafe_code, reason = "std has no setsid, killpg and waitid")]
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, PipeReader, PipeWriter};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -319,6 +321,18 @@ pub fn survive_file_size_limit() {
     let handler: extern "C" fn(libc::c_int) = nothing;
     // SAFETY: the handler touches nothing, so it may run at any point.
     unsafe { libc::signal(libc::SIGXFSZ, handler as libc::sighandler_t) };
+}
+
+/// Opens a folder, in a place where others may put what they like, if it belongs to the user that
+/// this process acts as. Nothing else is opened, no link followed and nothing waited for.
+pub(super) fn open_own_folder(path: &Path) -> io::Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let folder = File::options().read(true).custom_flags(flags).open(path)?;
+    // SAFETY: geteuid reads and writes no memory of ours.
+    if folder.metadata()?.uid() != unsafe { libc::geteuid() } {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(folder)
 }
 
 /// The name of a signal; none for one that has no name.

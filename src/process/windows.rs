@@ -7,9 +7,11 @@
 //! programs print. It is read as UTF-8 all the same, and the bytes that are not are counted.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::os::windows::io::{AsHandle as _, OwnedHandle};
 use std::os::windows::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -145,6 +147,11 @@ pub(super) fn notice_children() {}
 
 /// Nothing to do here: there is no such limit.
 pub fn survive_file_size_limit() {}
+
+/// There is no such folder: none can be locked here, and only locks tell which are left over.
+pub(super) fn open_own_folder(_: &Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
 
 /// There are no signals here, but what counts as one has its name.
 pub fn signal_name(signal: i32) -> Option<&'static str> {

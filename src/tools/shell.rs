@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::json::Json;
-use crate::process::{self, Captured, Ended, How, Limits, Processes, Spec, Whole};
+use crate::process::{self, Captured, Ended, FullOutput, How, Limits, Processes, Spec};
 use crate::provider::ToolDefinition;
 use crate::secret::Mask;
 use crate::time::Deadline;
@@ -255,19 +255,19 @@ fn status(ended: &Ended, limits: Limits) -> String {
 
 /// The output, and behind it in brackets how the command ended and what else is to be known.
 fn render(ended: &Ended, status: &str, bound: Bound) -> String {
-    let Captured { head, tail, omitted, replaced, nuls, whole } = &ended.output;
+    let Captured { head, tail, omitted, replaced, nuls, full } = &ended.output;
     let mut text = head.clone();
     if *omitted > 0 {
         end_line(&mut text);
-        let whole = match whole {
-            Whole::In(path) => format!("; all of it is in {}", path.display()),
-            Whole::Begun(path, bytes) => {
+        let full = match full {
+            Some(FullOutput::Complete(path)) => format!("; all of it is in {}", path.display()),
+            Some(FullOutput::Truncated(path, bytes)) => {
                 format!("; the first {bytes} bytes of it are in {}", path.display())
             }
-            Whole::Lost(error) => format!("; no file could take all of it: {error}"),
-            Whole::Nowhere => String::new(),
+            Some(FullOutput::Failed(error)) => format!("; no file could take all of it: {error}"),
+            None => String::new(),
         };
-        note(&mut text, format_args!("{omitted} bytes of output left out here{whole}"));
+        note(&mut text, format_args!("{omitted} bytes of output left out here{full}"));
     }
     text.push_str(tail);
     end_line(&mut text);
