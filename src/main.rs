@@ -14,7 +14,7 @@ fn main() -> ExitCode {
         args: std::env::args_os().skip(1).collect(),
         env: std::env::vars_os().collect(),
         directory: std::env::current_dir().ok(),
-        stdin: &mut io::stdin(),
+        stdin: &mut process::Stdin::new(),
         stdin_is_terminal: io::stdin().is_terminal(),
         stdout: &mut process::Stdout::new(),
         stderr: &mut process::Stderr::new(),

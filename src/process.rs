@@ -17,11 +17,11 @@
 //!
 //! Some processes leave the group: a daemon, `setsid`, but also what `timeout` runs. On Linux they
 //! are found through `/proc` by their parents and sessions, as long as these lead to a command, and
-//! end with its time limit. The way from a daemon is cut, since its parent has ended. A program that
-//! starts nothing but commands keeps hold of it by [`adopt_orphans`], and kills it when the run
-//! ends, as anything that was left in the background; but not the children that it had before its
-//! first command. The first process of a container leaves daemons to the system, which ends them
-//! with it.
+//! end with its time limit. The way from a daemon is cut, since its parent has ended. A program
+//! that starts nothing but commands keeps hold of it by [`adopt_orphans`], and kills it when the
+//! run ends, as anything that was left in the background; but not the children that it had before
+//! its first command. The first process of a container leaves daemons to the system, which ends
+//! them with it.
 //! On Windows a job object holds all that came of a command. Elsewhere, and without a `/proc`, what
 //! leaves the group outlives the run.
 
@@ -79,7 +79,7 @@ pub use self::os::{
     SHELL, adopt_orphans, end_process, shell_is_present, signal_name, survive_file_size_limit,
 };
 pub use self::spill::FullOutput;
-pub use self::standard::{Standard, Stderr, Stdout, tell};
+pub use self::standard::{Standard, Stderr, Stdin, Stdout, tell};
 
 /// A command, and what surrounds it.
 #[derive(Clone, Copy)]

@@ -43,8 +43,9 @@ pub(super) fn start(
     let beat = move || beat(&heart, is_quiet);
     let end = move |ending| end(ending, &publisher, &killer, is_quiet);
     process::watch(processes, deadline, beat, end).map_err(|error| {
-        let what = format!("signals can't be watched: {error}");
-        Failure::internal(what, "see what the machine has run out of")
+        let what = format!("the system is short of what a run needs: {error}");
+        let advice = "try again later, or raise the limits (ulimit -n, ulimit -u)";
+        Failure { outcome: Outcome::Transient, what, advice: Some(advice.to_owned()) }
     })
 }
 

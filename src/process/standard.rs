@@ -1,15 +1,17 @@
-//! Standard output and standard error as they are, and not as the standard library shows them: it
-//! takes a descriptor that was closed, or can't be written, for one that swallows everything, and a
-//! full pipe that somebody else has made non-blocking for an error.
+//! The standard streams as they are, and not as the standard library shows them: it takes a
+//! descriptor that was closed, or can't be written, for one that swallows everything, and an empty
+//! or full pipe that somebody else has made non-blocking for an error.
 #![cfg_attr(unix, expect(unsafe_code, reason = "std has no poll, and runs no code before main"))]
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 #[cfg(unix)]
 use std::fs::File;
 #[cfg(unix)]
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::mem::ManuallyDrop;
+#[cfg(unix)]
+use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _};
 #[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,11 +32,51 @@ pub enum Standard {
     Error,
 }
 
+/// Standard input of the process. It is waited for where somebody else has made it non-blocking.
+#[derive(Debug)]
+pub struct Stdin(io::Stdin);
+
+impl Stdin {
+    /// The one that the process was started with.
+    pub fn new() -> Stdin {
+        Stdin(io::stdin())
+    }
+}
+
+impl Read for Stdin {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(buffer) {
+                #[cfg(unix)]
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    until_ready(&self.0, libc::POLLIN, Deadline::NONE)?;
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+impl Default for Stdin {
+    fn default() -> Stdin {
+        Stdin::new()
+    }
+}
+
+/// One of the streams, which stays open. Not a copy: a process may have no descriptor left for one,
+/// and then there is all the more to say.
+#[cfg(unix)]
+fn open_stream(number: libc::c_int) -> ManuallyDrop<File> {
+    // SAFETY: the standard library makes sure that the three streams are open, nobody closes them,
+    // and neither does this.
+    ManuallyDrop::new(unsafe { File::from_raw_fd(number) })
+}
+
 /// Standard output of the process. It is unbuffered; flushing it finds out whether it can be
 /// written at all.
 #[derive(Debug)]
 #[cfg(unix)]
-pub struct Stdout(io::Result<File>);
+pub struct Stdout(io::Result<ManuallyDrop<File>>);
 
 #[cfg(unix)]
 impl Stdout {
@@ -45,11 +87,14 @@ impl Stdout {
             // The standard library has put /dev/null in its place.
             return Stdout(Err(io::Error::other("it is closed")));
         }
-        Stdout(io::stdout().as_fd().try_clone_to_owned().map(File::from))
+        Stdout(Ok(open_stream(libc::STDOUT_FILENO)))
     }
 
     fn file(&mut self) -> io::Result<&mut File> {
-        self.0.as_mut().map_err(|error| io::Error::new(error.kind(), error.to_string()))
+        match &mut self.0 {
+            Ok(file) => Ok(&mut *file),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        }
     }
 }
 
@@ -60,7 +105,7 @@ impl Write for Stdout {
         loop {
             match file.write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    await_room(&*file, Deadline::NONE)?;
+                    until_ready(&*file, libc::POLLOUT, Deadline::NONE)?;
                 }
                 result => return result,
             }
@@ -73,11 +118,12 @@ impl Write for Stdout {
     }
 }
 
-/// Waits until something can be written, or nobody reads any more; gives whether that came in time.
+/// Waits until something can be read or written, or the other end is closed; gives whether that
+/// came in time.
 #[cfg(unix)]
-fn await_room(stream: impl AsFd, deadline: Deadline) -> io::Result<bool> {
+fn until_ready(stream: impl AsFd, events: libc::c_short, deadline: Deadline) -> io::Result<bool> {
     let fd = stream.as_fd().as_raw_fd();
-    let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    let mut poll = libc::pollfd { fd, events, revents: 0 };
     let limit = deadline
         .remaining()
         .map_or(-1, |left| libc::c_int::try_from(left.as_millis()).unwrap_or(libc::c_int::MAX));
@@ -95,7 +141,7 @@ const PIECE: usize = 4096;
 #[derive(Debug)]
 #[cfg(unix)]
 pub struct Stderr {
-    file: io::Result<File>,
+    file: ManuallyDrop<File>,
     /// Lines that were lost since the last one that was not.
     lost: u64,
 }
@@ -108,8 +154,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Stderr {
     /// The one that the process was started with.
     pub fn new() -> Stderr {
-        let file = io::stderr().as_fd().try_clone_to_owned().map(File::from);
-        Stderr { file, lost: 0 }
+        Stderr { file: open_stream(libc::STDERR_FILENO), lost: 0 }
     }
 }
 
@@ -117,12 +162,11 @@ impl Stderr {
 impl Write for Stderr {
     /// Takes a line, of which no part is left for another call.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Ok(file) = &self.file else { return Ok(bytes.len()) };
         let patience = if self.lost == 0 { PATIENCE } else { Duration::ZERO };
         let lost = counted(self.lost, "line");
         let note = format!("uncut: lost because nobody read: {lost}\n");
         let note = if self.lost == 0 { &[] } else { note.as_bytes() };
-        if tell_file(file, &[note, bytes].concat(), Deadline::after(Some(patience))) {
+        if tell_file(&self.file, &[note, bytes].concat(), Deadline::after(Some(patience))) {
             self.lost = 0;
         } else {
             self.lost += 1;
@@ -143,18 +187,23 @@ pub fn tell(stream: Standard, text: &str, limit: Duration) -> bool {
     // lock.
     let file = match stream {
         Standard::Output => Stdout::new().0,
-        Standard::Error => Stderr::new().file,
+        Standard::Error => Ok(Stderr::new().file),
     };
     let Ok(file) = file else { return false };
-    let (text, deadline) = (text.as_bytes().to_vec(), Deadline::after(Some(limit)));
+    let (copy, deadline) = (text.as_bytes().to_vec(), Deadline::after(Some(limit)));
+    let number = file.as_raw_fd();
     // A terminal may say that it has room, and then have less than that.
-    matches!(within(Some(limit), move || tell_file(&file, &text, deadline)), Ok(Some(true)))
+    match within(Some(limit), move || tell_file(&file, &copy, deadline)) {
+        Ok(told) => told == Some(true),
+        // There is no thread to be had, which is what there may be to say.
+        Err(_) => tell_file(&open_stream(number), text.as_bytes(), deadline),
+    }
 }
 
 #[cfg(unix)]
 fn tell_file(mut file: &File, mut rest: &[u8], deadline: Deadline) -> bool {
     while !rest.is_empty() {
-        if !matches!(await_room(file, deadline), Ok(true)) {
+        if !matches!(until_ready(file, libc::POLLOUT, deadline), Ok(true)) {
             return false;
         }
         match file.write(&rest[..rest.len().min(PIECE)]) {
@@ -273,12 +322,13 @@ mod tests {
         );
         assert!(filled);
         // One was lost before, so that the next ones don't wait.
-        let mut stderr = Stderr { file: Ok(File::from(OwnedFd::from(writer))), lost: 1 };
+        let file = ManuallyDrop::new(File::from(OwnedFd::from(writer)));
+        let mut stderr = Stderr { file, lost: 1 };
         stderr.write_all(b"two\n").unwrap();
         reader.read_exact(&mut vec![0; full.len()]).unwrap();
         stderr.write_all(b"three\n").unwrap();
         stderr.write_all(b"four\n").unwrap();
-        drop(stderr);
+        drop(ManuallyDrop::into_inner(stderr.file));
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "uncut: lost because nobody read: 2 lines\nthree\nfour\n");

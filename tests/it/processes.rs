@@ -1,12 +1,16 @@
-//! Whose processes are killed and whose are not.
+//! Whose processes are killed and whose are not, and what comes of a machine that is short of them.
 
 use std::fs;
-use std::process::Command;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::signals::{as_init, wait_for, wait_until_gone};
-use crate::support::sandbox::{Dir, Uncut};
+use crate::support::endpoint::{Endpoint, Reply};
+use crate::support::sandbox::{Dir, Ran, Uncut, finish};
 use crate::support::tools::results;
 
 fn command(command: &str) -> (&'static str, Value) {
@@ -95,4 +99,116 @@ fn the_first_process_of_a_container_kills_no_daemon_of_others_when_a_command_tim
     let told = results(uncut, &[slow, look(), command("test -e seen && echo seen")]);
     assert!(told[0].contains("timed out after 2s; killed"), "{told:?}");
     assert_eq!((told[1].as_str(), told[2].as_str()), ("alive\n[exit 0]", "seen\n[exit 0]"));
+}
+
+/// Makes a pipe non-blocking for everybody who has this end.
+#[expect(unsafe_code, reason = "std has no fcntl")]
+fn set_nonblocking(pipe: &impl std::os::fd::AsRawFd) {
+    // SAFETY: fcntl with these arguments reads and writes no memory of ours.
+    let set = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    assert_eq!(set, 0);
+}
+
+/// Bytes that wait in a pipe.
+#[expect(unsafe_code, reason = "std has no ioctl")]
+fn waiting(pipe: &std::io::PipeReader) -> libc::c_int {
+    let mut bytes = 0;
+    // SAFETY: this request writes one number to where it is told.
+    assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
+    bytes
+}
+
+#[test]
+fn a_prompt_is_waited_for_though_its_pipe_does_not_block() {
+    let dir = Dir::new("nonblocking");
+    let endpoint = Endpoint::start(vec![Reply::answer("done")]);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    set_nonblocking(&reader);
+    let uncut = Uncut::new(&dir).args(["--base-url", &endpoint.base_url(), "-m", "m", "-"]);
+    let mut command = uncut.into_command();
+    command.stdin(reader.try_clone().unwrap()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    drop(command);
+    let started = Instant::now();
+    for _ in 0..20 {
+        writer.write_all(b"piece ").unwrap();
+        // Once it is taken, the next read finds nothing.
+        while waiting(&reader) > 0 && started.elapsed() < Duration::from_secs(30) {
+            std::thread::yield_now();
+        }
+    }
+    drop(writer);
+    let ran = finish(child);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{ran:?}");
+    let requests = endpoint.finish();
+    assert_eq!(requests[0].messages()[1]["content"], "piece ".repeat(20));
+}
+
+#[test]
+fn an_answer_goes_out_whole_though_stdout_and_stderr_do_not_block() {
+    let dir = Dir::new("full");
+    let text = "x".repeat(400_000);
+    let endpoint = Endpoint::start(vec![Reply::answer(&text)]);
+    let uncut = Uncut::new(&dir).args(["--base-url", &endpoint.base_url(), "-m", "m", "go"]);
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    set_nonblocking(&writer);
+    let mut command = uncut.into_command();
+    command.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut told = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut told).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(told.contains(&text), "{} bytes", told.len());
+}
+
+#[track_caller]
+fn assert_named(ran: &Ran, limit: &str) {
+    let last = ran.stderr.lines().last().unwrap_or_default();
+    if ran.code != Some(0) {
+        assert_eq!(ran.code, Some(75), "{limit}: {ran:?}");
+        assert!(last.starts_with("uncut: transient: "), "{limit}: {ran:?}");
+        assert_eq!(ran.stdout, "", "{limit}");
+    }
+}
+
+#[test]
+fn a_process_without_descriptors_says_so_and_may_be_tried_again() {
+    let dir = Dir::new("few").with("prompt", "go").with("AGENTS.md", "be kind");
+    let mut codes = Vec::new();
+    // A binary that is linked dynamically needs one to be loaded.
+    for limit in 4..16 {
+        let endpoint = Endpoint::start(vec![Reply::answer("done")]).allow_unused();
+        let script = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+        let uncut = Uncut::below(&dir, "sh", &["-c", &script]);
+        let arguments = ["--base-url", &endpoint.base_url(), "-m", "m", "--max-retries", "0"];
+        let files = ["-f", "prompt", "--session", "s.jsonl", "-o", "out"];
+        let ran = uncut.args(arguments).args(files).run();
+        assert_named(&ran, &format!("ulimit -n {limit}"));
+        codes.push(ran.code);
+        let _ = fs::remove_file(dir.path("s.jsonl"));
+    }
+    assert_eq!((codes[0], codes[11]), (Some(75), Some(0)), "{codes:?}");
+}
+
+#[test]
+fn a_process_without_threads_says_so_and_may_be_tried_again() {
+    let dir = Dir::new("threads");
+    // As a user who has no other process, in a place where that user can run it.
+    let few = "setpriv --reuid 54321 --regid 54321 --clear-groups prlimit --nproc=1";
+    let binary = std::env::temp_dir().join(format!("uncut-threads-{}", std::process::id()));
+    fs::copy(crate::support::sandbox::binary(), &binary).unwrap();
+    let run = |arguments: &str| {
+        let script = format!("cd / && exec {few} {} {arguments}", binary.display());
+        Uncut::below(&dir, "sh", &["-c", &script]).run()
+    };
+    if run("--version").code == Some(0) {
+        let ran = run("-m m --base-url http://127.0.0.1:9 go");
+        assert_named(&ran, "no threads");
+        assert!(ran.stderr.contains(" is short of what a run needs: "), "{ran:?}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+    } else {
+        eprintln!("skipped: this machine lets us be no other user");
+    }
+    fs::remove_file(binary).unwrap();
 }
