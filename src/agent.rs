@@ -12,7 +12,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use crate::error::Error;
 use crate::message::{AssistantMessage, Message, ToolCall};
 use crate::provider::{Completion, CompletionRequest, Notice, Notify, Provider};
-use crate::session::{Record, Session};
+use crate::session::{NOT_STARTED, Record, Session};
 use crate::time::Deadline;
 use crate::tools::{Executor, Output};
 use crate::verdict::{self, Accept, Verdict};
@@ -94,7 +94,7 @@ const SUM_UP: &str = "The run ends here: no further step is allowed. Call no too
     sentences, say what was done, what is left to do, and what whoever goes on should know.";
 
 /// The result of a call that there was no time for.
-const NOT_RUN: &str = "not run: the run's time is over";
+const NO_TIME: &str = "not run: the run's time is over";
 
 impl Agent<'_> {
     /// Takes a prompt to its answer.
@@ -111,12 +111,8 @@ impl Agent<'_> {
     ///
     /// Everything that ends a run without an answer. What was logged until then stays.
     pub fn run(&mut self, prompt: &str) -> Result<Answer, Error> {
-        let interrupted = self.session.answer_interrupted_calls()?;
-        if interrupted > 0 {
-            self.warn(&format!(
-                "{interrupted} tool calls of an earlier run have no result; the model is told \
-                 that they may or may not have taken effect"
-            ));
+        if let Some(unanswered) = self.session.answer_interrupted_calls()? {
+            self.warn(&unanswered.to_string());
         }
         self.ask(prompt)?;
         let mut spent = Spent::default();
@@ -148,9 +144,8 @@ impl Agent<'_> {
     fn take_steps(&mut self, spent: &mut Spent) -> Result<Answer, Error> {
         let mut repeats = Repeats::default();
         let mut attempt = 0;
-        let mut is_cut = false;
         for step in 1..=self.options.max_steps.get() {
-            if is_cut || self.options.work_until.has_passed() {
+            if self.options.work_until.has_passed() {
                 return Err(Error::Deadline);
             }
             self.check_tokens(spent)?;
@@ -164,20 +159,40 @@ impl Agent<'_> {
                 attempt += 1;
                 if self.verify(attempt)? {
                     let text = message.as_text().trim_end().to_owned();
+                    // A command may have taken the log away since, also that of the gate.
+                    self.session.confirm()?;
                     return Ok(Answer { text, steps: step });
                 }
             }
-            for call in &message.tool_calls {
-                is_cut = is_cut || self.options.work_until.has_passed();
-                if is_cut {
-                    // Without a result the conversation could not go on.
-                    self.session.append(Message::tool_result(call, NOT_RUN).into())?;
-                } else {
-                    is_cut = self.execute(step, call, &mut repeats)?;
-                }
-            }
+            self.execute_all(step, &message.tool_calls, &mut repeats)?;
         }
         Err(Error::MaxSteps { max_steps: self.options.max_steps.get() })
+    }
+
+    /// Runs the calls in order. Where the run ends at one of them, those behind it are recorded as
+    /// not run: without results the conversation could not go on, and they had no effect.
+    fn execute_all(
+        &mut self,
+        step: u32,
+        calls: &[ToolCall],
+        repeats: &mut Repeats,
+    ) -> Result<(), Error> {
+        let mut end = None;
+        for call in calls {
+            if end.is_none() && self.options.work_until.has_passed() {
+                end = Some(Error::Deadline);
+            }
+            let text = match end {
+                None => {
+                    end = self.execute(step, call, repeats)?;
+                    continue;
+                }
+                Some(Error::Deadline) => NO_TIME,
+                Some(_) => NOT_STARTED,
+            };
+            self.session.append(Message::tool_result(call, text).into())?;
+        }
+        end.map_or(Ok(()), Err)
     }
 
     fn check_tokens(&self, spent: &Spent) -> Result<(), Error> {
@@ -231,13 +246,13 @@ impl Agent<'_> {
         Ok((judged?, message))
     }
 
-    /// Gives whether the end of the time ended the call.
+    /// Gives why the run ends here, if it does.
     fn execute(
         &mut self,
         step: u32,
         call: &ToolCall,
         repeats: &mut Repeats,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<Error>, Error> {
         (self.observe)(Event::ToolStarted { step, call });
         let output = self.executor.execute(call, self.options.work_until);
         (self.observe)(Event::ToolEnded { step, call, output: &output });
@@ -250,9 +265,9 @@ impl Agent<'_> {
         let times = repeats.count(call, &output.text);
         self.session.append(Message::tool_result(call, output.text).into())?;
         if times >= STUCK_AFTER {
-            return Err(Error::Stuck { tool: call.name.clone(), times });
+            return Ok(Some(Error::Stuck { tool: call.name.clone(), times }));
         }
-        Ok(output.is_cut)
+        Ok(output.is_cut.then_some(Error::Deadline))
     }
 
     /// Whether the answer counts. The model is told why it does not.
@@ -602,6 +617,20 @@ mod tests {
     }
 
     #[test]
+    fn calls_behind_the_one_that_was_stuck_are_not_run() {
+        let calls = (0..10).map(|n| ToolCall::new(n.to_string(), "shell", "{}")).collect();
+        let ran = run(vec![says("tool_calls", AssistantMessage::calls(calls))]);
+        assert!(matches!(ran.result, Err(Error::Stuck { times: 8, .. })));
+        assert_eq!(ran.executed.len(), 8);
+        let results = ran.conversation[2..].iter().map(|message| match message {
+            Message::Tool(result) => result.content.as_str(),
+            other => panic!("{other:?}"),
+        });
+        let expected = [["did {}"; 8].as_slice(), &[NOT_STARTED; 2]].concat();
+        assert_eq!(results.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn a_token_budget_ends_the_run_before_the_next_request() {
         let script = vec![costing(90, call("a", "1")), costing(100, answer("late"))];
         let ran = run_with(script, |options| options.max_total_tokens = NonZeroU64::new(100));
@@ -684,7 +713,7 @@ mod tests {
             Message::Tool(result) => result.content.as_str(),
             other => panic!("{other:?}"),
         });
-        assert_eq!(results.collect::<Vec<_>>(), ["a", NOT_RUN]);
+        assert_eq!(results.collect::<Vec<_>>(), ["a", NO_TIME]);
     }
 
     #[test]

@@ -21,6 +21,8 @@
 //! not be read.
 
 mod conversation;
+mod error;
+mod place;
 mod record;
 mod repair;
 mod show;
@@ -29,17 +31,18 @@ mod storage;
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader};
-use std::path::{Path, PathBuf};
+use std::io::BufReader;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::gate::Gate;
 use crate::message::Message;
-use crate::outcome::Outcome;
 use crate::secret::Mask;
+use crate::text::counted;
 
 use conversation::Conversation;
+pub use error::SessionError;
 pub use record::Record;
 use record::{Entry, ReadError};
 pub use repair::Repair;
@@ -51,6 +54,9 @@ const READ_MAX: usize = 64 << 10;
 
 /// What the model is told of a call whose result was lost.
 pub const INTERRUPTED: &str = "interrupted: may or may not have taken effect";
+
+/// What the model is told of a call that was never started.
+pub const NOT_STARTED: &str = "not run: the run ended before this call was started";
 
 /// The conversation, and its log where there is one.
 #[derive(Debug)]
@@ -89,7 +95,7 @@ impl Session {
         let mut conversation = Conversation::default();
         let len =
             replay(&opened.file, &mut conversation).map_err(|error| unreadable(path, error))?;
-        Ok(Session::new(path, opened, conversation, len))
+        Session::new(path, opened, conversation, len)
     }
 
     /// Opens a log that is there as [`Session::open`] does, but first moves what is damaged of it,
@@ -108,22 +114,29 @@ impl Session {
             Ok(len) => (len, None),
             Err(ReadError::Damaged { line, offset, detail }) => {
                 let repair = repair::cut(path, &opened.file, line, offset, detail)?;
+                conversation.has_lost_records();
                 (offset, Some(repair))
             }
             Err(error) => return Err(unreadable(path, error)),
         };
-        Ok((Session::new(path, opened, conversation, len), repair))
+        Ok((Session::new(path, opened, conversation, len)?, repair))
     }
 
-    fn new(path: &Path, opened: Opened, conversation: Conversation, len: u64) -> Session {
-        let log = Log::new(path, Box::new(opened.file), len);
-        Session {
+    fn new(
+        path: &Path,
+        opened: Opened,
+        conversation: Conversation,
+        len: u64,
+    ) -> Result<Session, SessionError> {
+        let unread = |source| SessionError::Open { path: path.to_owned(), source };
+        let log = Log::new(path, Box::new(opened.file), len).map_err(unread)?;
+        Ok(Session {
             conversation,
             log: Some(log),
             mask: Mask::default(),
             gate: Arc::default(),
             warnings: opened.warnings,
-        }
+        })
     }
 
     /// What is odd about the log, if anything, and ends nothing: a line each.
@@ -169,23 +182,42 @@ impl Session {
             log.append(line.as_bytes())?;
         }
         if !entry.refused {
-            self.conversation.push(entry.message);
+            self.conversation.push_entry(entry);
         }
         Ok(())
     }
 
-    /// Answers the tool calls that an earlier run made and did not live to see the result of, with
-    /// [`INTERRUPTED`], in the log too. Returns how many.
+    /// Looks whether the log still lies at its path, with the length and the end that it was left
+    /// with: what a run says to have recorded has to be there.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Changed`], and [`SessionError::Write`] where that can't be found out.
+    pub fn confirm(&mut self) -> Result<(), SessionError> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        log.confirm()
+    }
+
+    /// Answers the tool calls that an earlier run made and did not live to see the result of, in
+    /// the log too: with [`INTERRUPTED`] those that may have been started, with [`NOT_STARTED`]
+    /// those that can't have been. Returns how many there were; none where there was none.
+    ///
+    /// A run starts a call once the result of the one before is durable. So of a log with times,
+    /// as runs write them, only the first call without a result can have been started.
     ///
     /// # Errors
     ///
     /// Those of [`Session::append`].
-    pub fn answer_interrupted_calls(&mut self) -> Result<usize, SessionError> {
-        let calls = self.conversation.open_calls();
-        let results: Vec<_> = calls.map(|call| Message::tool_result(call, INTERRUPTED)).collect();
-        let count = results.len();
+    pub fn answer_interrupted_calls(&mut self) -> Result<Option<Unanswered>, SessionError> {
+        let started = self.conversation.started();
+        let text = |index| if index < started { INTERRUPTED } else { NOT_STARTED };
+        let calls = self.conversation.open_calls().enumerate();
+        let results: Vec<_> =
+            calls.map(|(index, call)| Message::tool_result(call, text(index))).collect();
+        let unanswered = Unanswered { started, not_started: results.len() - started };
+        let were_any = !results.is_empty();
         results.into_iter().try_for_each(|result| self.append(Record::from(result)))?;
-        Ok(count)
+        Ok(were_any.then_some(unanswered))
     }
 
     /// The line of a record, newline included. The record is dropped here, before the line is
@@ -219,7 +251,7 @@ fn unreadable(path: &Path, error: ReadError) -> SessionError {
 
 fn take(conversation: &mut Conversation, entry: Entry) -> Result<(), String> {
     if admit(conversation, &entry)? {
-        conversation.push(entry.message);
+        conversation.push_entry(entry);
     }
     Ok(())
 }
@@ -236,138 +268,38 @@ fn admit(conversation: &Conversation, entry: &Entry) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Why a session can't be used.
-#[derive(Debug)]
+/// Tool calls of an earlier run without a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SessionError {
-    /// The log is not whole. Nothing of it was changed.
-    Damaged {
-        /// The log.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: u64,
-        /// Where the line starts, in bytes from the start of the file.
-        offset: u64,
-        /// What is wrong with it.
-        detail: String,
-    },
-    /// Another process, or another session of this one, holds the log.
-    Locked {
-        /// The log.
-        path: PathBuf,
-        /// The process that holds it, where the system tells.
-        holder: Option<u32>,
-    },
-    /// The log can't be opened or read.
-    Open {
-        /// The log.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A record could not be read back or can't come next in the conversation, so it was not
-    /// written: a fault of the caller. The session is as good as before.
-    Record {
-        /// What is wrong with it.
-        detail: String,
-    },
-    /// Another process has written to the log, removed or replaced it, so no record is written to
-    /// it.
-    Changed {
-        /// The log.
-        path: PathBuf,
-        /// What was found.
-        detail: String,
-    },
-    /// A record could not be written or synced, now or earlier, or there is no room for a first
-    /// one.
-    Write {
-        /// The log.
-        path: PathBuf,
-        /// What went wrong, and how the file was left.
-        detail: String,
-    },
+pub struct Unanswered {
+    /// How many may have been started.
+    pub started: usize,
+    /// How many can't have been.
+    pub not_started: usize,
 }
 
-impl SessionError {
-    /// The outcome of a run that ends for this reason.
-    pub fn outcome(&self) -> Outcome {
-        match self {
-            SessionError::Damaged { .. } => Outcome::SessionDamaged,
-            SessionError::Locked { .. } => Outcome::SessionLocked,
-            SessionError::Open { .. } => Outcome::Usage,
-            SessionError::Record { .. } => Outcome::Internal,
-            SessionError::Changed { .. } | SessionError::Write { .. } => Outcome::SessionWrite,
-        }
-    }
-
-    /// What the user can do about it.
-    pub fn advice(&self) -> String {
-        match self {
-            SessionError::Damaged { path, offset, .. } => {
-                let foreign = match offset {
-                    0 => "if this is no session of uncut, give --session another file; ",
-                    _ => "",
-                };
-                let path = quoted(path);
-                format!(
-                    "{foreign}to move the damage to a file beside it and go on from the records \
-                     before it: uncut --session {path} --repair-session"
-                )
-            }
-            SessionError::Locked { .. } => "wait for its end or use another file".to_owned(),
-            SessionError::Open { .. } => {
-                "give --session a file that can be read and written".to_owned()
-            }
-            SessionError::Record { .. } => "report this as a fault of uncut".to_owned(),
-            SessionError::Changed { .. } => {
-                "keep it out of the way of other programs, and let one run at a time use it"
-                    .to_owned()
-            }
-            SessionError::Write { .. } => {
-                "make room or mend the disk, then resume the session".to_owned()
-            }
-        }
-    }
-}
-
-impl fmt::Display for SessionError {
+impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SessionError::Damaged { path, line, offset, detail } => write!(
-                f,
-                "{} line {line} (byte {offset}): {detail}; the file was not changed",
-                path.display()
-            ),
-            SessionError::Locked { path, holder } => {
-                write!(f, "{} is held by another process", path.display())?;
-                holder.map_or(Ok(()), |pid| write!(f, " (pid {pid})"))
-            }
-            SessionError::Open { path, source } => write!(f, "{}: {source}", path.display()),
-            SessionError::Record { detail } => {
-                write!(f, "a record was refused before it was written: {detail}")
-            }
-            SessionError::Changed { path, detail } | SessionError::Write { path, detail } => {
-                write!(f, "{}: {detail}", path.display())
-            }
-        }
+        let Unanswered { started, not_started } = *self;
+        let calls = counted((started + not_started) as u64, "tool call");
+        write!(f, "{calls} of an earlier run without a result; the model is told that ")?;
+        f.write_str(match (started, not_started) {
+            (1, 0) => "it may or may not have taken effect",
+            (_, 0) => "they may or may not have taken effect",
+            _ => "only the first may or may not have taken effect: no other was started",
+        })
     }
-}
-
-impl std::error::Error for SessionError {}
-
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
     use crate::message::{AssistantMessage, ToolCall};
+    use crate::outcome::Outcome;
 
     /// A folder of a test's own, gone when it is dropped.
     struct Folder(PathBuf);
@@ -553,8 +485,10 @@ mod tests {
 
         let mut session = Session::open(&folder.log()).unwrap();
         assert_eq!(session.messages().len(), 2, "nothing is answered by opening alone");
-        assert_eq!(session.answer_interrupted_calls().unwrap(), 2);
-        assert_eq!(session.answer_interrupted_calls().unwrap(), 0);
+        let unanswered = session.answer_interrupted_calls().unwrap().unwrap();
+        // No run of ours logs its results in this order.
+        assert_eq!((unanswered.started, unanswered.not_started), (2, 0));
+        assert_eq!(session.answer_interrupted_calls().unwrap(), None);
         session.append(user("continue")).unwrap();
         let expected = [
             calls(&["c1", "c2", "c3"]).message,
@@ -566,6 +500,30 @@ mod tests {
         assert_eq!(session.messages(), expected);
         drop(session);
         assert_eq!(Session::open(&folder.log()).unwrap().messages(), expected);
+    }
+
+    #[test]
+    fn of_calls_run_in_order_only_the_first_without_a_result_can_have_been_started() {
+        for answered in 0..3 {
+            let folder = Folder::new();
+            let mut session = Session::open(&folder.log()).unwrap();
+            session.append(calls(&["c1", "c2", "c3"])).unwrap();
+            for id in &["c1", "c2", "c3"][..answered] {
+                session.append(result(id, "done")).unwrap();
+            }
+            drop(session);
+            let mut session = Session::open(&folder.log()).unwrap();
+            let unanswered = session.answer_interrupted_calls().unwrap().unwrap();
+            assert_eq!((unanswered.started, unanswered.not_started), (1, 2 - answered));
+            let mut texts = vec!["done"; answered];
+            texts.push(INTERRUPTED);
+            texts.resize(3, NOT_STARTED);
+            let results = session.messages()[1..].iter().map(|message| match message {
+                Message::Tool(result) => result.content.as_str(),
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(results.collect::<Vec<_>>(), texts);
+        }
     }
 
     #[test]

@@ -182,6 +182,11 @@ pub(super) fn run(
     };
     let result = agent.run(&prompt);
     reporter.killed(&processes.finish());
+    // What a command left running had the time until now to take the log away.
+    let result = result.and_then(|answer| {
+        session.confirm()?;
+        Ok(answer)
+    });
     match result {
         Ok(answer) => Ok(answer.text),
         Err(error) => Err(failure(error, &credentials(options, origin))),
@@ -257,6 +262,16 @@ fn repair(origin: &Origin, path: &Path, reporter: &mut Reporter<'_>) -> Result<S
     let (session, repair) = Session::repair(path).map_err(|error| unusable(origin, error))?;
     reporter.warnings(session.warnings());
     reporter.repaired(path, repair.as_ref());
+    if repair.is_none() {
+        return Ok(session);
+    }
+    // Now, because who resumes the log later can't see that results are missing.
+    let mut session =
+        session.with_mask(reporter.mask()).with_gate(Arc::clone(&reporter.publisher.gate));
+    let unanswered = session.answer_interrupted_calls().map_err(|error| unusable(origin, error))?;
+    if let Some(unanswered) = unanswered {
+        reporter.warnings(&[unanswered.to_string()]);
+    }
     Ok(session)
 }
 

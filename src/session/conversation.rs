@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use super::record::Entry;
 use crate::message::{Message, ToolCall};
 
 #[derive(Debug, Default)]
@@ -14,6 +15,9 @@ pub(super) struct Conversation {
     messages: Vec<Message>,
     /// The ids of the calls of the last assistant message that have no result yet.
     open: HashSet<String>,
+    /// Whether the calls of the last assistant message are known to have been run one after the
+    /// other, each after the result of the one before was logged.
+    in_order: bool,
 }
 
 impl Conversation {
@@ -39,6 +43,31 @@ impl Conversation {
         }
     }
 
+    /// Adds the message of an entry, which [`Conversation::check`] has let through.
+    pub(super) fn push_entry(&mut self, entry: Entry) {
+        if matches!(entry.message, Message::Assistant(_)) {
+            self.in_order = entry.has_time;
+        }
+        self.push(entry.message);
+    }
+
+    /// Results may be missing that were logged once.
+    pub(super) fn has_lost_records(&mut self) {
+        self.in_order = false;
+    }
+
+    /// How many of the open calls can have been started. Of a run of ours it is the first at most,
+    /// however that run ended: none starts before the result of the one before it is durable.
+    /// Of a log that others wrote, or that lost records, nothing is known.
+    pub(super) fn started(&self) -> usize {
+        let calls = self.last_calls();
+        let answered = calls.iter().take_while(|call| !self.open.contains(&call.id)).count();
+        match self.in_order && calls.len() == answered + self.open.len() {
+            true => self.open.len().min(1),
+            false => self.open.len(),
+        }
+    }
+
     /// Adds a message that [`Conversation::check`] has let through.
     pub(super) fn push(&mut self, message: Message) {
         match &message {
@@ -55,11 +84,15 @@ impl Conversation {
 
     /// The calls that have no result yet, in the order in which they were made.
     pub(super) fn open_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.last_calls().iter().filter(|call| self.open.contains(&call.id))
+    }
+
+    fn last_calls(&self) -> &[ToolCall] {
         let last = self.messages.iter().rev().find_map(|message| match message {
             Message::Assistant(message) => Some(message.tool_calls.as_slice()),
             _ => None,
         });
-        last.unwrap_or_default().iter().filter(|call| self.open.contains(&call.id))
+        last.unwrap_or_default()
     }
 }
 

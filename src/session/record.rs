@@ -57,6 +57,8 @@ pub(super) struct Entry {
     pub(super) message: Message,
     /// Whether the message is no part of the conversation.
     pub(super) refused: bool,
+    /// Whether it has the time of writing, as all of ours do and those of other writers need not.
+    pub(super) has_time: bool,
 }
 
 /// Why lines could not be read.
@@ -156,7 +158,8 @@ fn read_text(text: &str) -> Result<(Entry, Members<'_>), String> {
     let message = message.ok_or("no \"message\"")?;
     let message = Message::from_members(message).map_err(|error| error.to_string())?;
     let refused = members.get("refused").is_some_and(|refused| refused.get() != "false");
-    Ok((Entry { message, refused }, members))
+    let has_time = members.get("time").is_some();
+    Ok((Entry { message, refused, has_time }, members))
 }
 
 /// What the parser has to say, without its line number, which counts from the start of the record.
@@ -255,7 +258,7 @@ mod tests {
 
     #[test]
     fn only_the_version_and_the_message_are_needed() {
-        let hi = Entry { message: Message::user("hi"), refused: false };
+        let hi = Entry { message: Message::user("hi"), refused: false, has_time: false };
         for line in [
             r#"{"v":1,"message":{"role":"user","content":"hi"}}"#,
             r#" { "message" : {"content":"hi","role":"user"} , "v" : 1 } "#,
@@ -263,7 +266,8 @@ mod tests {
             r#"{"v":1,"refused":null,"message":{"role":"user","content":"hi"},"mine":[1e999]}"#,
             "{\"v\":1,\"refused\":false,\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\r",
         ] {
-            assert_eq!(read_line(format!("{line}\n").as_bytes()).as_ref(), Ok(&hi), "{line}");
+            let read = read_line(format!("{line}\n").as_bytes()).unwrap();
+            assert_eq!(Entry { has_time: false, ..read }, hi, "{line}");
         }
     }
 
@@ -344,7 +348,8 @@ mod tests {
         ] {
             let record = Record { refused: Some(Outcome::Empty), ..Record::from(message.clone()) };
             let line = record.to_line(SystemTime::now()).unwrap() + "\n";
-            assert_eq!(read_line(line.as_bytes()), Ok(Entry { message, refused: true }));
+            let entry = Entry { message, refused: true, has_time: true };
+            assert_eq!(read_line(line.as_bytes()), Ok(entry));
         }
     }
 }

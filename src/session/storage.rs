@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::SessionError;
+use super::{SessionError, place};
+
+/// How much of the end of a log is compared with what was written.
+const END_MAX: usize = 64 << 10;
 
 /// How often, and how far apart, a held lock is looked at again: a quarter of a second in all.
 const LOCK_LOOKS: u32 = 10;
@@ -28,9 +31,11 @@ pub(super) trait Storage: fmt::Debug + Send {
     /// Returns when everything is durable.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// How many bytes there are; none where the file has no name any more, so that what is written
-    /// to it is gone with this process.
-    fn len(&self) -> io::Result<Option<u64>>;
+    /// How many bytes there are, if the file still lies at `path`; otherwise what happened to it.
+    fn len(&self, path: &Path) -> io::Result<Result<u64, String>>;
+
+    /// Reads from `at` on, as `read_at` does.
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
 
     /// Cuts the file to `len` bytes.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
@@ -45,13 +50,12 @@ impl Storage for File {
         self.sync_all()
     }
 
-    fn len(&self) -> io::Result<Option<u64>> {
-        let metadata = self.metadata()?;
-        #[cfg(unix)]
-        if std::os::unix::fs::MetadataExt::nlink(&metadata) == 0 {
-            return Ok(None);
-        }
-        Ok(Some(metadata.len()))
+    fn len(&self, path: &Path) -> io::Result<Result<u64, String>> {
+        place::len(self, path)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        place::read_at(self, buffer, at)
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
@@ -66,6 +70,8 @@ pub(super) struct Log {
     storage: Box<dyn Storage>,
     /// Bytes of the records that are durable.
     len: u64,
+    /// The last of them.
+    end: Vec<u8>,
     /// The failure after which nothing more is written.
     failure: Option<Failure>,
 }
@@ -80,8 +86,14 @@ struct Failure {
 
 impl Log {
     /// A log whose `len` bytes are whole records.
-    pub(super) fn new(path: &Path, storage: Box<dyn Storage>, len: u64) -> Log {
-        Log { path: path.to_owned(), storage, len, failure: None }
+    ///
+    /// # Errors
+    ///
+    /// Why its end can't be read.
+    pub(super) fn new(path: &Path, storage: Box<dyn Storage>, len: u64) -> io::Result<Log> {
+        let mut log = Log { path: path.to_owned(), storage, len, end: Vec::new(), failure: None };
+        log.end = log.read_end(usize::try_from(len).unwrap_or(END_MAX).min(END_MAX))?;
+        Ok(log)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -95,32 +107,63 @@ impl Log {
         Err(self.error(Failure { detail, is_meddling: *is_meddling }))
     }
 
+    /// Looks whether the log at its path is still what was read and written, as far as its length
+    /// and its end tell. One that is not gets no further record.
+    pub(super) fn confirm(&mut self) -> Result<(), SessionError> {
+        self.check()?;
+        match self.storage.len(&self.path) {
+            Ok(Ok(len)) if len == self.len => {}
+            Ok(Ok(len)) => {
+                let left = format!("it has {len} bytes where this run left {}", self.len);
+                let detail = format!("{left}: another process writes to it; it was not touched");
+                return self.fail(detail, true);
+            }
+            Ok(Err(detail)) => return self.fail(detail, true),
+            Err(error) => return self.fail(error.to_string(), false),
+        }
+        match self.read_end(self.end.len()) {
+            Ok(end) if end == self.end => Ok(()),
+            Ok(_) => {
+                let detail = "its records were overwritten: another process writes to it; it was \
+                              not touched";
+                self.fail(detail.to_owned(), true)
+            }
+            Err(error) => self.fail(error.to_string(), false),
+        }
+    }
+
+    /// The last bytes of the records; fewer where the file ends before.
+    fn read_end(&self, count: usize) -> io::Result<Vec<u8>> {
+        let mut end = vec![0; count];
+        let start = self.len - count as u64;
+        let mut filled = 0;
+        while filled < count {
+            match self.storage.read_at(&mut end[filled..], start + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        end.truncate(filled);
+        Ok(end)
+    }
+
     /// Writes a line, newline included, and returns when it is durable.
     ///
     /// After a failure the file is cut back to its whole records. What a file holds whose write or
     /// sync failed is known to nobody (a later sync may well succeed without the data), so nothing
     /// is written after that.
     pub(super) fn append(&mut self, line: &[u8]) -> Result<(), SessionError> {
-        self.check()?;
         // Where there are no locks, another run may have written. Its records are no part of this
         // conversation, and cutting back would cut them off.
-        match self.storage.len() {
-            Ok(Some(len)) if len == self.len => {}
-            Ok(Some(len)) => {
-                let left = format!("it has {len} bytes where this run left {}", self.len);
-                let detail = format!("{left}: another process writes to it; it was not touched");
-                return self.fail(detail, true);
-            }
-            Ok(None) => {
-                let detail = "it was removed or replaced while this run wrote to it; the records \
-                              of this run are gone";
-                return self.fail(detail.to_owned(), true);
-            }
-            Err(error) => return self.fail(error.to_string(), false),
-        }
+        self.confirm()?;
         match self.write(line).and_then(|()| self.storage.sync()) {
             Ok(()) => {
                 self.len += line.len() as u64;
+                let line = &line[line.len().saturating_sub(END_MAX)..];
+                self.end.drain(..(self.end.len() + line.len()).saturating_sub(END_MAX));
+                self.end.extend_from_slice(line);
                 Ok(())
             }
             Err(error) => {
@@ -204,7 +247,7 @@ fn open_with(
     // The path may lead elsewhere by now.
     let metadata = file.metadata().map_err(fail)?;
     refuse_irregular(&metadata).map_err(fail)?;
-    let mut warnings: Vec<String> = exposed(path, &metadata).into_iter().collect();
+    let mut warnings: Vec<String> = place::exposed(path, &metadata).into_iter().collect();
     match lock(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -238,20 +281,6 @@ fn unopened(path: &Path, source: io::Error) -> SessionError {
         true => SessionError::Write { path, detail: source.to_string() },
         false => SessionError::Open { path, source },
     }
-}
-
-/// What there is to say of a log that others than its owner may read or change.
-#[cfg(unix)]
-fn exposed(path: &Path, metadata: &fs::Metadata) -> Option<String> {
-    let mode = std::os::unix::fs::MetadataExt::mode(metadata) & 0o777;
-    (mode & 0o077 != 0).then(|| {
-        format!("{} is open to others (mode {mode:04o}); chmod 600 keeps it yours", path.display())
-    })
-}
-
-#[cfg(not(unix))]
-fn exposed(_path: &Path, _metadata: &fs::Metadata) -> Option<String> {
-    None
 }
 
 /// The process that holds the lock, as Linux tells it; a file system whose files don't have its own
@@ -395,7 +424,7 @@ mod tests {
         }
 
         fn session(&self) -> Session {
-            let log = Log::new(Path::new("log"), Box::new(self.clone()), 0);
+            let log = Log::new(Path::new("log"), Box::new(self.clone()), 0).unwrap();
             Session {
                 conversation: Conversation::default(),
                 log: Some(log),
@@ -432,8 +461,16 @@ mod tests {
             Ok(())
         }
 
-        fn len(&self) -> io::Result<Option<u64>> {
-            Ok(Some(self.lock().live.len() as u64))
+        fn len(&self, _path: &Path) -> io::Result<Result<u64, String>> {
+            Ok(Ok(self.lock().live.len() as u64))
+        }
+
+        fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+            let disk = self.lock();
+            let rest = disk.live.get(usize::try_from(at).unwrap()..).unwrap_or_default();
+            let count = rest.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+            Ok(count)
         }
 
         fn truncate(&mut self, len: u64) -> io::Result<()> {
@@ -707,14 +744,18 @@ mod tests {
             fn sync(&mut self) -> io::Result<()> {
                 Ok(())
             }
-            fn len(&self) -> io::Result<Option<u64>> {
-                Ok(Some(if self.0 == 0 { 0 } else { 2 }))
+            fn len(&self, _path: &Path) -> io::Result<Result<u64, String>> {
+                Ok(Ok(if self.0 == 0 { 0 } else { 2 }))
+            }
+            fn read_at(&self, buffer: &mut [u8], _at: u64) -> io::Result<usize> {
+                buffer.copy_from_slice(b"1\n");
+                Ok(2)
             }
             fn truncate(&mut self, _len: u64) -> io::Result<()> {
                 Ok(())
             }
         }
-        let mut log = Log::new(Path::new("log"), Box::new(Interrupted(0)), 0);
+        let mut log = Log::new(Path::new("log"), Box::new(Interrupted(0)), 0).unwrap();
         assert!(log.append(b"1\n").is_ok());
         let error = log.append(b"2\n").unwrap_err().to_string();
         assert!(error.ends_with("the file was cut back to its whole records, 2 bytes"), "{error}");

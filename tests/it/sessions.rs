@@ -551,16 +551,132 @@ fn a_new_log_is_made_for_its_owner_and_its_directory_is_synced() {
     }
 }
 
+/// Each takes the log away in another way, or changes it in place: the command of a tool call, and
+/// that of the gate, after which no record follows.
 #[test]
-fn a_log_that_a_command_takes_away_ends_the_run() {
-    for command in ["rm s.jsonl", "cp s.jsonl new; mv new s.jsonl"] {
-        let dir = Dir::new("taken");
+fn a_log_that_a_command_takes_away_or_changes_ends_the_run() {
+    let swap = "size=$(wc -c <s.jsonl); printf '%*s' $((size - 1)) x | tr ' ' x >other; \
+                echo >>other; cat other >s.jsonl";
+    for (command, says) in [
+        ("rm s.jsonl", "it was removed while"),
+        ("rm s.jsonl; mkdir s.jsonl", "it was removed, and a directory lies there now"),
+        ("mv s.jsonl old", "it was moved away while"),
+        ("mv s.jsonl old; mkdir s.jsonl", "it was moved away for a directory"),
+        ("ln s.jsonl old; rm s.jsonl", "it was moved away while"),
+        ("mv s.jsonl old; : >s.jsonl", "it was moved away, and another file lies there now"),
+        ("mv s.jsonl old; cp old s.jsonl", "it was moved away, and another file lies there now"),
+        ("cp s.jsonl new; mv new s.jsonl", "it was replaced by another file"),
+        ("mv s.jsonl old; ln -s missing s.jsonl", "it was moved away while"),
+        ("cp s.jsonl old; : >s.jsonl", "it has 0 bytes"),
+        ("echo >>s.jsonl", "another process writes to it"),
+        ("dd if=/dev/zero of=s.jsonl bs=1 count=9 conv=notrunc", "its records were overwritten"),
+        (swap, "its records were overwritten"),
+    ] {
+        for gate in [false, true] {
+            let dir = Dir::new("taken");
+            let arguments = json!({"command": command}).to_string();
+            let reply = match gate {
+                true => Reply::answer("done"),
+                false => Reply::tool_call("c1", "shell", &arguments),
+            };
+            let endpoint = Endpoint::start(vec![reply]);
+            let verify = gate.then_some(["--verify", command]);
+            let ran = uncut(&dir, &endpoint).args(verify.iter().flatten()).arg("go").run();
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(32), ""), "{command}: {ran:?}");
+            let line = ran.stderr.lines().last().unwrap();
+            assert!(line.contains(says) && line.contains("out of the way"), "{command}: {line}");
+            // What was there is whole, and what is there now got nothing.
+            if dir.path("old").exists() {
+                assert_eq!(records(&dir.read("old")).len(), 2, "{command}");
+            }
+            if command.ends_with(": >s.jsonl") {
+                assert_eq!(dir.read("s.jsonl"), "", "{command}");
+            }
+        }
+    }
+}
+
+/// A log that is renamed and still found by its path, through a link, is where it is looked for.
+#[test]
+fn a_log_is_looked_for_through_links() {
+    for (command, code) in [
+        ("mv s.jsonl old; ln -s old s.jsonl", 0),
+        ("mv real/log real/old; ln -s old real/log", 0),
+        ("mv real/log real/old; : >real/log", 32),
+        ("rm s.jsonl; ln -s real/other s.jsonl; : >real/other", 32),
+        ("mv real unreal", 32),
+    ] {
+        let dir = Dir::new("linked").with("real/none", "");
+        symlink("real/log", dir.path("s.jsonl")).unwrap();
         let arguments = json!({"command": command}).to_string();
-        let endpoint = Endpoint::start(vec![Reply::tool_call("c1", "shell", &arguments)]);
+        let replies = [Reply::tool_call("c1", "shell", &arguments), Reply::answer("ok")];
+        let endpoint = Endpoint::start(replies.into()).allow_unused();
         let ran = uncut(&dir, &endpoint).arg("go").run();
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(32), ""), "{ran:?}");
-        let line = ran.stderr.lines().last().unwrap();
-        assert!(line.contains("removed or replaced") && line.contains("out of the way"), "{line}");
+        assert_eq!(ran.code, Some(code), "{command}: {ran:?}");
+    }
+}
+
+/// Three calls in one message, and the results that the conversation has after a resume.
+#[track_caller]
+fn results_after(command: &str, code: impl Fn(&Ran), says: &str) -> Vec<String> {
+    let dir = Dir::new("behind");
+    let first = json!({"command": command}).to_string();
+    let second = json!({"command": "touch second"}).to_string();
+    let calls = Reply::tool_calls(&[
+        ("c1", "shell", &json!({"command": "echo one"}).to_string()),
+        ("c2", "shell", &first),
+        ("c3", "shell", &second),
+        ("c4", "shell", &second),
+    ]);
+    let endpoint = Endpoint::start(vec![calls, Reply::answer("ok")]);
+    code(&uncut(&dir, &endpoint).arg("go").run());
+    let ran = uncut(&dir, &endpoint).arg("go on").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains(says), "{ran:?}");
+    assert!(!dir.path("second").exists());
+    let requests = endpoint.finish();
+    let messages = requests[1].messages().iter().filter(|message| message["role"] == "tool");
+    messages.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A run may be killed, or end itself by a signal: the call that it was at may have had an effect,
+/// and those behind it were never started.
+#[test]
+fn calls_behind_the_one_that_a_run_died_in_are_not_run() {
+    for (command, code) in [("kill -9 $PPID; sleep 20", None), ("kill $PPID; sleep 20", Some(143))]
+    {
+        let says = "warning: 3 tool calls of an earlier run without a result; the model is told \
+                    that only the first may or may not have taken effect";
+        let results = results_after(command, |ran| assert_eq!(ran.code, code, "{ran:?}"), says);
+        assert!(results[0].contains("one"), "{results:?}");
+        assert_eq!(results[1], "interrupted: may or may not have taken effect");
+        assert_eq!(results[2], "not run: the run ended before this call was started");
+        assert_eq!(results[3], results[2]);
+    }
+}
+
+/// What was cut off may have had their results, so that nothing is known of any call.
+#[test]
+fn after_a_repair_every_call_without_a_result_may_have_been_run() {
+    for prompt in [false, true] {
+        let dir = Dir::new("repaired");
+        let timed = |line: String| line.replacen("{", "{\"time\":\"x\",", 1);
+        let log = user("go") + &calls(&["c1", "c2"]) + "garbage\n" + &result("c2");
+        let log: String = log.split_inclusive('\n').map(|line| timed(line.to_owned())).collect();
+        dir.write("s.jsonl", log);
+        let endpoint = Endpoint::start(vec![Reply::answer("ok")]);
+        let repair = uncut(&dir, &endpoint).arg("--repair-session");
+        let ran = if prompt { repair.arg("go on").run() } else { repair.run() };
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stderr.contains("warning: 2 tool calls of an earlier run"), "{ran:?}");
+        if !prompt {
+            assert_eq!(uncut(&dir, &endpoint).arg("go on").run().code, Some(0));
+        }
+        let requests = endpoint.finish();
+        let messages = requests[0].messages();
+        for message in &messages[3..5] {
+            assert_eq!(message["content"], "interrupted: may or may not have taken effect");
+        }
     }
 }
 
