@@ -10,7 +10,9 @@
 //! the request goes out once more on a new one.
 
 mod connect;
+mod dial;
 mod endpoint;
+mod errors;
 mod fallback;
 mod headers;
 mod incoming;
@@ -40,12 +42,12 @@ use crate::wire::{self, RequestForm};
 
 use connect::Connect;
 pub use endpoint::Endpoint;
+use errors::is_closed;
 pub use headers::Header;
 use incoming::{Broken, Incoming, encoding, is_chunked, is_cut, retry_after, shown};
 use limits::{CONNECT_TIMEOUT, Limits};
 use lookup::NoLookup;
 use patience::Patience;
-use plain::is_closed;
 pub use progress::Progress;
 use progress::Track;
 use proxied::Via;

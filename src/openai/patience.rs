@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ureq::unversioned::transport::time::Duration as Limit;
 use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
 
-use super::plain::is_closed;
+use super::errors::is_closed;
 
 /// The most bytes that may come without a byte of the body: the head, whatever stands before it,
 /// what frames chunks, and the trailers.

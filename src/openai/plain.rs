@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 
 use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
 
-use super::tls;
+use super::errors::{is_closed, refused};
 
 /// First bytes of an alert and of a handshake message of TLS. HTTP begins with an H.
 const TLS_RECORDS: [u8; 2] = [0x15, 0x16];
@@ -67,11 +67,11 @@ impl Transport for Plain {
         let is_one_of = |known: [u8; 2]| first.is_some_and(|byte| known.contains(byte));
         if !self.tls && is_one_of(TLS_RECORDS) {
             let detail = format!("{} speaks TLS, and was spoken to without", self.peer);
-            return Err(tls::refused(detail, "give https:// in place of http://"));
+            return Err(refused(detail, "give https:// in place of http://"));
         }
         if self.tls && is_one_of(HTTP) {
             let detail = format!("{} speaks http, not TLS", self.peer);
-            return Err(tls::refused(detail, "give http:// in place of https://"));
+            return Err(refused(detail, "give http:// in place of https://"));
         }
         Ok(true)
     }
@@ -79,17 +79,6 @@ impl Transport for Plain {
     fn is_open(&mut self) -> bool {
         self.inner.is_open()
     }
-}
-
-/// Whether the other side has closed the connection, in one of the ways to say so.
-pub(super) fn is_closed(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::UnexpectedEof
-            | ErrorKind::ConnectionReset
-            | ErrorKind::ConnectionAborted
-            | ErrorKind::BrokenPipe
-    )
 }
 
 /// Servers that fail in the middle do this, and so do those that wait for TLS.

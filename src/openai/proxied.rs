@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read, Write as _};
 
 use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
 
-use super::connect::Attempt;
+use super::dial::Attempt;
 use super::endpoint;
 use super::limits::CONNECT_TIMEOUT;
 use crate::provider::ProviderError;

@@ -17,10 +17,10 @@ use ureq::unversioned::transport::{
     Buffers, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
-use super::connect::Attempt;
+use super::dial::Attempt;
+use super::errors::{is_closed, refused};
 use super::limits::HANDSHAKE_TIMEOUT;
-use super::plain::{Plain, is_closed};
-use crate::provider::ProviderError;
+use super::plain::Plain;
 use crate::time::rfc3339;
 
 /// The issuers whose certificates are trusted: those built in, which are the ones that browsers
@@ -185,11 +185,6 @@ fn io_error(error: io::Error, peer: &str) -> ureq::Error {
             ureq::Error::Io(io::Error::new(ErrorKind::ConnectionAborted, format!("TLS: {tls}")))
         }
     }
-}
-
-/// An error that is final, on its way through the HTTP library.
-pub(super) fn refused(detail: String, advice: &'static str) -> ureq::Error {
-    ureq::Error::Other(Box::new(ProviderError::Tls { detail, advice }))
 }
 
 /// What will fail again the same way, and what to do about it; none where a new connection may
