@@ -9,20 +9,20 @@
 //! the other side has closed by then costs nothing: that is seen before it is used again, or else
 //! the request goes out once more on a new one.
 
+mod body;
 mod connect;
+mod deadline;
 mod dial;
 mod endpoint;
 mod errors;
 mod fallback;
 mod headers;
-mod incoming;
 mod limits;
 mod lookup;
-mod patience;
 mod plain;
 mod progress;
-mod proxied;
 mod tls;
+mod tunnel;
 
 use std::fmt;
 use std::io;
@@ -40,19 +40,19 @@ use crate::secret::{Mask, Secret};
 use crate::time::Deadline;
 use crate::wire::{self, RequestForm};
 
+use body::{BodyError, BodyReader, encoding, is_chunked, is_cut, retry_after, shown};
 use connect::Connect;
+use deadline::ReadDeadline;
 pub use endpoint::Endpoint;
 use errors::is_closed;
 pub use headers::Header;
-use incoming::{Broken, Incoming, encoding, is_chunked, is_cut, retry_after, shown};
 use limits::{CONNECT_TIMEOUT, Limits};
 use lookup::NoLookup;
-use patience::Patience;
 pub use progress::Progress;
-use progress::Track;
-use proxied::Via;
+use progress::SharedProgress;
 pub use tls::Roots;
 use tls::Tls;
+use tunnel::ProxyHop;
 
 /// Who asks.
 const USER_AGENT: &str = concat!("uncut/", env!("CARGO_PKG_VERSION"));
@@ -107,8 +107,8 @@ pub struct OpenAi {
     agent: Agent,
     uri: Uri,
     authorization: Option<HeaderValue>,
-    patience: Patience,
-    track: Track,
+    read_deadline: ReadDeadline,
+    progress: SharedProgress,
 }
 
 impl OpenAi {
@@ -123,8 +123,8 @@ impl OpenAi {
         settings.mask.extend(settings.headers.iter().filter_map(Header::secret));
         settings.mask.extend(settings.proxy.iter().flat_map(Proxy::secrets));
         let uri: Uri = settings.endpoint.url().parse().map_err(|_| "the base URL is not a URL")?;
-        let via = settings.proxy.as_ref().map(Via::new).transpose()?;
-        settings.mask.extend(via.as_ref().and_then(|via| via.basic.clone()));
+        let hop = settings.proxy.as_ref().map(ProxyHop::new).transpose()?;
+        settings.mask.extend(hop.as_ref().and_then(|hop| hop.basic.clone()));
         let proxy = settings.proxy.as_ref().map(Proxy::uri).map(|uri| uri.parse());
         let proxy = proxy.transpose().map_err(|_| "the proxy can't be used")?;
         let (key, basic) = (settings.key.as_ref(), settings.endpoint.basic());
@@ -132,19 +132,19 @@ impl OpenAi {
             .map(|key| format!("Bearer {}", key.expose()))
             .or_else(|| basic.map(|basic| format!("Basic {}", basic.expose())));
         let authorization = authorization.map(sensitive).transpose()?;
-        let patience = Patience::default();
+        let read_deadline = ReadDeadline::default();
         let tls = Tls::new(&settings.roots)?;
-        let track = Track::default();
+        let progress = SharedProgress::default();
         let connect = Connect {
             endpoint: settings.endpoint.clone(),
-            proxy: via,
+            proxy: hop,
             uri: proxy.unwrap_or_else(|| uri.clone()),
             tls,
-            patience: patience.clone(),
-            track: track.clone(),
+            read_deadline: read_deadline.clone(),
+            progress: progress.clone(),
             worked: Mutex::default(),
         };
-        Ok(OpenAi { agent: agent(connect), uri, authorization, settings, patience, track })
+        Ok(OpenAi { agent: agent(connect), uri, authorization, settings, read_deadline, progress })
     }
 
     /// Everything that is masked: what the settings say, the key, and what the URLs hold.
@@ -154,7 +154,7 @@ impl OpenAi {
 
     /// How far the last request came.
     pub fn progress(&self) -> Progress {
-        self.track.get()
+        self.progress.get()
     }
 
     /// Sends the body once and reads what comes back.
@@ -162,8 +162,8 @@ impl OpenAi {
         let request = Deadline::after(self.settings.request_timeout);
         let limits = || Limits::new(&self.settings, request, deadline);
         let begun = Instant::now();
-        self.patience.start();
-        self.track.renew();
+        self.read_deadline.start();
+        self.progress.renew();
         let response = match self.post(body, &limits()) {
             Err(ureq::Error::Io(error)) if self.is_stale(&error) && begun.elapsed() < STALE_MAX => {
                 self.post(body, &limits())
@@ -174,13 +174,13 @@ impl OpenAi {
         let response = response.map_err(|error| self.error(error, "no response from", &limits))?;
         let (parts, body) = response.into_parts();
         if is_chunked(parts.version, &parts.headers) {
-            self.patience.expect_chunks();
+            self.read_deadline.expect_chunks();
         }
-        let mut body = Incoming::new(body.into_reader(), self.patience.clone());
+        let mut body = BodyReader::new(body.into_reader(), self.read_deadline.clone());
         let status = parts.status.as_u16();
         if status != 200 {
             // However the body ends, the status is what matters, unless the run's time is over.
-            self.patience.limit(REFUSAL_TIME);
+            self.read_deadline.limit(REFUSAL_TIME);
             let _ = body.read_all(REFUSAL_MAX);
             if deadline.has_passed() {
                 return Err(ProviderError::Deadline);
@@ -195,17 +195,17 @@ impl OpenAi {
         }
         let received = match body.is_stream(&parts.headers) {
             Ok(true) => {
-                self.track.note(|progress| progress.streamed = true);
+                self.progress.note(|progress| progress.streamed = true);
                 body.read_stream()
             }
             Ok(false) => self.read_body(&mut body, &parts.headers),
-            Err(error) => Err(Broken::Connection(error)),
+            Err(error) => Err(BodyError::Connection(error)),
         };
         received.map_err(|broken| match broken {
-            Broken::Content(error) => error,
-            Broken::Connection(error) => {
+            BodyError::Content(error) => error,
+            BodyError::Connection(error) => {
                 let doing = format!("after {} bytes of the response of", body.received());
-                let error = self.patience.take_cut().unwrap_or_else(|| error.into());
+                let error = self.read_deadline.take_cut().unwrap_or_else(|| error.into());
                 self.error(error, &doing, &limits)
             }
         })
@@ -214,13 +214,13 @@ impl OpenAi {
     /// Whether an error without a response only says that a connection of an earlier request had
     /// been closed in the meantime. There is never a second one to be taken for the same request.
     fn is_stale(&self, error: &io::Error) -> bool {
-        !self.track.get().opened && is_closed(error)
+        !self.progress.get().opened && is_closed(error)
     }
 
     /// Tells which addresses of the host cost time and did not answer. There is one telling, since
     /// the one that did answer is tried first from then on.
     fn tell_of_silence(&self, notify: Notify<'_>) {
-        let Progress { silent, connected, .. } = self.track.get();
+        let Progress { silent, connected, .. } = self.progress.get();
         if let Some(used) = connected
             && !silent.is_empty()
         {
@@ -230,21 +230,21 @@ impl OpenAi {
 
     fn read_body(
         &self,
-        body: &mut Incoming<impl io::Read>,
+        body: &mut BodyReader<impl io::Read>,
         headers: &HeaderMap,
-    ) -> Result<Completion, Broken> {
-        body.read_all(BODY_MAX).map_err(Broken::Connection)?;
+    ) -> Result<Completion, BodyError> {
+        body.read_all(BODY_MAX).map_err(BodyError::Connection)?;
         let mut bytes = body.take_bytes();
         if bytes.len() > BODY_MAX {
             bytes.truncate(EXCESS_KEPT);
             let detail = format!("the response is larger than {} MB", BODY_MAX >> 20);
-            return Err(Broken::Content(ProviderError::Response { detail, body: bytes }));
+            return Err(BodyError::Content(ProviderError::Response { detail, body: bytes }));
         }
         if is_cut(headers, &bytes) {
             let detail = format!("{} closed the connection in the middle", self.settings.endpoint);
-            return Err(Broken::Content(ProviderError::Transport { detail }));
+            return Err(BodyError::Content(ProviderError::Transport { detail }));
         }
-        wire::completion(bytes).map_err(Broken::Content)
+        wire::completion(bytes).map_err(BodyError::Content)
     }
 
     fn post(&self, body: &[u8], limits: &Limits) -> Result<Response<Body>, ureq::Error> {

@@ -10,25 +10,25 @@ use std::sync::{Mutex, PoisonError};
 use ureq::http::Uri;
 use ureq::unversioned::transport::{ConnectionDetails, Connector, Transport};
 
+use super::deadline::{DeadlineTransport, ReadDeadline};
 use super::dial::Attempt;
 use super::endpoint::Endpoint;
 use super::lookup::look_up;
-use super::patience::{Patience, Patient};
 use super::plain::Plain;
-use super::progress::Track;
-use super::proxied::Via;
+use super::progress::SharedProgress;
 use super::tls::Tls;
+use super::tunnel::ProxyHop;
 
 /// Connects to one endpoint, whatever it is asked for.
 #[derive(Debug)]
 pub(super) struct Connect {
     pub(super) endpoint: Endpoint,
-    pub(super) proxy: Option<Via>,
+    pub(super) proxy: Option<ProxyHop>,
     /// Where the connections go: the proxy, or else the endpoint.
     pub(super) uri: Uri,
     pub(super) tls: Tls,
-    pub(super) patience: Patience,
-    pub(super) track: Track,
+    pub(super) read_deadline: ReadDeadline,
+    pub(super) progress: SharedProgress,
     /// The address that the last connection was made to. It is tried first, since an address that
     /// does not answer would cost its time on each connection again.
     pub(super) worked: Mutex<Option<SocketAddr>>,
@@ -41,11 +41,11 @@ impl Connect {
             Some(proxy) => (proxy.https, proxy.host.as_str(), proxy.name.clone()),
             None => (self.endpoint.is_https(), self.endpoint.host(), endpoint.clone()),
         };
-        self.track.note(|progress| progress.opened = true);
+        self.progress.note(|progress| progress.opened = true);
         let addresses = look_up(&self.uri, attempt.left()?)?;
-        self.track.note(|progress| progress.addresses.clone_from(&addresses));
+        self.progress.note(|progress| progress.addresses.clone_from(&addresses));
         let (stream, address) = self.dial(addresses, attempt)?;
-        let connected = || self.track.note(|progress| progress.connected = Some(address));
+        let connected = || self.progress.note(|progress| progress.connected = Some(address));
         if self.proxy.is_none() || !self.endpoint.is_https() {
             connected();
         }
@@ -74,7 +74,7 @@ impl Connect {
         let mut silent = Vec::new();
         let (stream, address) = attempt.dial(&addresses, &mut silent)?;
         *worked = Some(address);
-        self.track.note(|progress| progress.silent = silent);
+        self.progress.note(|progress| progress.silent = silent);
         Ok((stream, address))
     }
 }
@@ -88,7 +88,7 @@ impl Connector for Connect {
         _: Option<()>,
     ) -> Result<Option<Self::Out>, ureq::Error> {
         let stream = self.open(&Attempt::new(details))?;
-        self.track.note(|progress| progress.tls = self.endpoint.is_https());
-        Ok(Some(Box::new(Patient::new(stream, self.patience.clone()))))
+        self.progress.note(|progress| progress.tls = self.endpoint.is_https());
+        Ok(Some(Box::new(DeadlineTransport::new(stream, self.read_deadline.clone()))))
     }
 }

@@ -24,9 +24,9 @@ pub struct Progress {
 
 /// Shared between a request and its connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Track(Arc<Mutex<Progress>>);
+pub(super) struct SharedProgress(Arc<Mutex<Progress>>);
 
-impl Track {
+impl SharedProgress {
     pub(super) fn renew(&self) {
         self.note(|progress| *progress = Progress::default());
     }

@@ -6,22 +6,22 @@ use std::time::{Duration, SystemTime};
 
 use ureq::http::{HeaderMap, HeaderValue, Version, header};
 
-use super::patience::Patience;
+use super::deadline::ReadDeadline;
 use crate::provider::{Completion, ProviderError};
 use crate::time::parse_http_date;
 use crate::wire::{Assembler, is_one_body};
 
 /// A body that is being read.
-pub(super) struct Incoming<R> {
+pub(super) struct BodyReader<R> {
     reader: R,
-    patience: Patience,
+    read_deadline: ReadDeadline,
     /// What has come, as long as it is not handed on.
     bytes: Vec<u8>,
     received: usize,
 }
 
 /// Why a body did not become a completion.
-pub(super) enum Broken {
+pub(super) enum BodyError {
     /// It did not come whole.
     Connection(io::Error),
     /// It came, and it is none.
@@ -37,9 +37,9 @@ const AFTER_DONE: Duration = Duration::from_millis(50);
 /// Bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
-impl<R: Read> Incoming<R> {
-    pub(super) fn new(reader: R, patience: Patience) -> Incoming<R> {
-        Incoming { reader, patience, bytes: Vec::new(), received: 0 }
+impl<R: Read> BodyReader<R> {
+    pub(super) fn new(reader: R, read_deadline: ReadDeadline) -> BodyReader<R> {
+        BodyReader { reader, read_deadline, bytes: Vec::new(), received: 0 }
     }
 
     /// How many bytes have come so far.
@@ -83,27 +83,27 @@ impl<R: Read> Incoming<R> {
     /// Reads events until they say that the completion is whole. A connection that then stays open
     /// is not waited for; one that stays open once the model has said that it is done, but without
     /// the end of the stream, only for a moment.
-    pub(super) fn read_stream(&mut self) -> Result<Completion, Broken> {
+    pub(super) fn read_stream(&mut self) -> Result<Completion, BodyError> {
         let mut assembler = Assembler::new();
         loop {
-            assembler.push(&self.bytes).map_err(Broken::Content)?;
+            assembler.push(&self.bytes).map_err(BodyError::Content)?;
             self.bytes.clear();
             match assembler.has_reason() {
-                true => self.patience.limit(AFTER_REASON),
+                true => self.read_deadline.limit(AFTER_REASON),
                 // The reason was taken back: there is more to come.
-                false => self.patience.renew(),
+                false => self.read_deadline.renew(),
             }
             let is_over = assembler.is_done()
                 || match self.read_some() {
                     Ok(count) => count == 0,
                     Err(_) if assembler.has_reason() => true,
-                    Err(error) => return Err(Broken::Connection(error)),
+                    Err(error) => return Err(BodyError::Connection(error)),
                 };
             if is_over {
                 if assembler.is_done() {
                     self.read_end();
                 }
-                return assembler.finish().map_err(Broken::Content);
+                return assembler.finish().map_err(BodyError::Content);
             }
         }
     }
@@ -111,7 +111,7 @@ impl<R: Read> Incoming<R> {
     /// Reads once more behind the last event, where in most cases nothing but the end of the body
     /// is to come: only then can the connection serve another request.
     fn read_end(&mut self) {
-        self.patience.cut_to(AFTER_DONE);
+        self.read_deadline.cut_to(AFTER_DONE);
         let _ = self.read_some();
     }
 
@@ -125,7 +125,7 @@ impl<R: Read> Incoming<R> {
     }
 
     fn read_some(&mut self) -> io::Result<usize> {
-        self.patience.next_read();
+        self.read_deadline.next_read();
         let start = self.bytes.len();
         self.bytes.resize(start + CHUNK, 0);
         let read = loop {

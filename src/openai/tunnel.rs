@@ -22,7 +22,7 @@ const HEAD_MAX: usize = 64 << 10;
 
 /// The proxy on the way.
 #[derive(Debug)]
-pub(super) struct Via {
+pub(super) struct ProxyHop {
     pub(super) https: bool,
     pub(super) host: String,
     /// For messages.
@@ -31,14 +31,14 @@ pub(super) struct Via {
     pub(super) basic: Option<Secret>,
 }
 
-impl Via {
+impl ProxyHop {
     /// # Errors
     ///
     /// User and password can't be sent.
-    pub(super) fn new(proxy: &Proxy) -> Result<Via, String> {
+    pub(super) fn new(proxy: &Proxy) -> Result<ProxyHop, String> {
         let basic = proxy.user_info.as_ref().map(endpoint::basic).transpose()?.flatten();
         let name = format!("the proxy {}", proxy.authority());
-        Ok(Via { https: proxy.https, host: proxy.host.clone(), name, basic })
+        Ok(ProxyHop { https: proxy.https, host: proxy.host.clone(), name, basic })
     }
 
     /// Asks for a tunnel to `target`, a host and port, on a connection to the proxy.

@@ -23,7 +23,7 @@ const TRAILERS_TIME: Duration = Duration::from_secs(5);
 
 /// Shared between a request and its connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Patience(Arc<Mutex<State>>);
+pub(super) struct ReadDeadline(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -38,7 +38,7 @@ struct State {
     cut: Option<ureq::Error>,
 }
 
-impl Patience {
+impl ReadDeadline {
     /// Forgets what an earlier request left.
     pub(super) fn start(&self) {
         *self.lock() = State::default();
@@ -118,20 +118,20 @@ fn without_end() -> ureq::Error {
     ureq::Error::Io(io::Error::other("headers or trailers have no end"))
 }
 
-/// A connection that is read no longer than there is patience.
+/// A connection that is read until its deadline.
 #[derive(Debug)]
-pub(super) struct Patient {
+pub(super) struct DeadlineTransport {
     inner: Box<dyn Transport>,
-    patience: Patience,
+    read_deadline: ReadDeadline,
 }
 
-impl Patient {
-    pub(super) fn new(inner: Box<dyn Transport>, patience: Patience) -> Patient {
-        Patient { inner, patience }
+impl DeadlineTransport {
+    pub(super) fn new(inner: Box<dyn Transport>, read_deadline: ReadDeadline) -> DeadlineTransport {
+        DeadlineTransport { inner, read_deadline }
     }
 
     fn read(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
-        let timeout = self.patience.lock().cap(timeout)?;
+        let timeout = self.read_deadline.lock().cap(timeout)?;
         let buffers = self.inner.buffers();
         // Nothing more fits in: what is there is no part of a body, and has no end.
         if buffers.input_append_buf().is_empty() {
@@ -140,7 +140,7 @@ impl Patient {
         let before = buffers.input().len();
         let read = self.inner.await_input(timeout);
         let came = self.inner.buffers().input().len().saturating_sub(before);
-        let mut state = self.patience.lock();
+        let mut state = self.read_deadline.lock();
         state.framing += came;
         match read {
             Err(ureq::Error::Timeout(_)) if state.is_out_of_trailers() => Err(without_end()),
@@ -149,7 +149,7 @@ impl Patient {
     }
 }
 
-impl Transport for Patient {
+impl Transport for DeadlineTransport {
     fn buffers(&mut self) -> &mut dyn Buffers {
         self.inner.buffers()
     }
@@ -163,7 +163,7 @@ impl Transport for Patient {
             Ok(read) => return Ok(read),
             Err(error) => error,
         };
-        let mut state = self.patience.lock();
+        let mut state = self.read_deadline.lock();
         if !state.chunked {
             return Err(error);
         }
