@@ -13,6 +13,7 @@ mod path;
 mod read;
 mod replacement;
 mod shell;
+mod similar_names;
 mod text_search;
 mod time_limit;
 mod write;

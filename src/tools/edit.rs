@@ -19,6 +19,7 @@ use super::lines::number_text;
 use super::mismatch::Mismatch;
 use super::path::resolve;
 use super::replacement::{Edit, Replacement};
+use super::similar_names::with_names;
 use super::text_search::newlines;
 use super::time_limit::TimeLimit;
 use super::{Output, Tool, ToolError, Workspace};
@@ -92,6 +93,7 @@ impl EditFile {
         all: bool,
         deadline: Deadline,
     ) -> Result<Output, Failure> {
+        let time = self.0.time_limit(deadline);
         let path = resolve(&self.0.directory, given)?;
         if old.is_empty() {
             let message =
@@ -103,8 +105,9 @@ impl EditFile {
             return Err(invalid(message).into());
         }
         let mut target = Target::find(&path)?;
-        let (file, length) = target.open()?;
-        let before = self.read(&file, length, self.0.time_limit(deadline))?;
+        let (file, length) =
+            target.open().map_err(|error| with_names(error, &self.0.directory, &path, time))?;
+        let before = self.read(&file, length, time)?;
         let replacement = Replacement::new(old, new);
         let searched = replacement.searched(&before);
         let found = replacement.find(&before, &searched);

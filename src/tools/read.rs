@@ -16,6 +16,7 @@ use crate::time::Deadline;
 use super::arguments::Arguments;
 use super::lines::{Ending, HEAD_MAX, LINE_MAX, Line, next_line, number_line};
 use super::path::resolve;
+use super::similar_names::with_names;
 use super::time_limit::TimeLimit;
 use super::{Output, Tool, ToolError, Workspace};
 
@@ -73,7 +74,7 @@ impl Tool for ReadFile {
                 Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
                     self.show_directory(&path, time)
                 }
-                Err(error) => Err(error),
+                Err(error) => Err(with_names(error, &self.0.directory, &path, time)),
             }
         };
         read().map_err(|error| ToolError::new(format!("{given}: {error}")))
@@ -569,5 +570,13 @@ mod tests {
         let over = Deadline::after(Some(std::time::Duration::ZERO));
         let error = ReadFile(folder.workspace()).run(arguments, over).unwrap_err();
         assert_eq!(error.to_string(), "f: the run's time was over");
+        let mut tool = ReadFile(folder.workspace());
+        tool.0.call_max = std::time::Duration::from_millis(10);
+        for arguments in [r#"{"path":"f"}"#, r#"{"path":"f","offset":2}"#] {
+            let arguments = Arguments::parse(arguments, &Mask::default()).unwrap();
+            let error = tool.run(arguments, Deadline::NONE).unwrap_err();
+            let told = "f: given up after 0 seconds, the most that a call may take";
+            assert_eq!(error.to_string(), told);
+        }
     }
 }

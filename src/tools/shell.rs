@@ -205,6 +205,9 @@ impl Tool for Shell {
         deadline: Deadline,
     ) -> Result<Output, ToolError> {
         let command = arguments.string("command")?;
+        if command.trim().is_empty() {
+            return Err(ToolError::new("the command is empty; nothing was run"));
+        }
         let timeout = arguments.optional_u64("timeout")?;
         // Models that fill in every argument mean "the usual one" by 0.
         let timeout = timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs);
@@ -594,5 +597,9 @@ mod tests {
         assert_eq!(output.summary, "timed out after 1s");
         let error = call(r#"{"cmd":"echo hi"}"#).unwrap_err();
         assert_eq!(error.to_string(), "the argument \"command\" (a string) is missing");
+        for blank in [r#"{"command":""}"#, r#"{"command":" \n"}"#] {
+            let error = call(blank).unwrap_err().to_string();
+            assert_eq!(error, "the command is empty; nothing was run");
+        }
     }
 }
