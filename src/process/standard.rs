@@ -45,15 +45,17 @@ impl Stdin {
 
 impl Read for Stdin {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        #[cfg(unix)]
         loop {
             match self.0.read(buffer) {
-                #[cfg(unix)]
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     until_ready(&self.0, libc::POLLIN, Deadline::NONE)?;
                 }
                 result => return result,
             }
         }
+        #[cfg(windows)]
+        self.0.read(buffer)
     }
 }
 
