@@ -1,6 +1,8 @@
 //! What the loop asks of whatever produces completions.
 
 mod error;
+mod pattern;
+pub(crate) mod words;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,8 +13,11 @@ use crate::json::Json;
 use crate::message::{AssistantMessage, Message};
 use crate::time::Deadline;
 
+use words::Finish;
+
 pub(crate) use error::is_transient;
 pub use error::{Meaning, ProviderError, StatusError};
+pub use pattern::Overflow;
 
 /// Produces completions: an endpoint, a recording, a script in a test.
 ///
@@ -77,6 +82,15 @@ pub enum Notice<'a> {
         /// How long the pause is.
         pause: Duration,
         /// Why the request failed.
+        error: &'a ProviderError,
+    },
+    /// The endpoint could not read the call that the model wrote, and is asked again at once.
+    AskAgain {
+        /// Which time it will be, counted from 1.
+        time: u32,
+        /// How many times there may be.
+        times: u32,
+        /// What the endpoint said.
         error: &'a ProviderError,
     },
     /// The server is still loading its model, and is asked again after a pause.
@@ -145,6 +159,10 @@ pub enum FinishReason {
     Truncated(String),
     /// A filter or the model itself refused, in the endpoint's word.
     Filtered(String),
+    /// The conversation fills the model's context, in the endpoint's word.
+    Overflow(String),
+    /// The endpoint failed or gave up in the middle, in its own word. That is no finished text.
+    Failed(String),
     /// The endpoint gave none, null or an empty one.
     Missing,
     /// A word that we don't know.
@@ -153,25 +171,18 @@ pub enum FinishReason {
 
 impl FinishReason {
     /// Sorts the word of an endpoint, whatever its case.
-    ///
-    /// The words: OpenAI (`stop`, `length`, `tool_calls`, `content_filter`, and the old
-    /// `function_call`), Mistral (`model_length`), and those that proxies let through from
-    /// Anthropic (`max_tokens`, `refusal`) and Gemini (`safety`, `recitation`, ...).
     pub fn parse(word: Option<&str>) -> FinishReason {
         let word = word.unwrap_or_default().trim();
-        match word.to_ascii_lowercase().as_str() {
-            // Some servers write the word null where they mean the value.
-            "" | "null" => FinishReason::Missing,
-            "stop" => FinishReason::Stop,
-            "tool_calls" | "function_call" => FinishReason::ToolCalls,
-            "length"
-            | "max_tokens"
-            | "model_length"
-            | "max_output_tokens"
-            | "model_context_window_exceeded" => FinishReason::Truncated(word.to_owned()),
-            "content_filter" | "refusal" | "safety" | "recitation" | "blocklist"
-            | "prohibited_content" | "spii" => FinishReason::Filtered(word.to_owned()),
-            _ => FinishReason::Other(word.to_owned()),
+        let own = || word.to_owned();
+        match words::finish(word) {
+            Some(Finish::Missing) => FinishReason::Missing,
+            Some(Finish::Stop) => FinishReason::Stop,
+            Some(Finish::ToolCalls) => FinishReason::ToolCalls,
+            Some(Finish::Truncated) => FinishReason::Truncated(own()),
+            Some(Finish::Filtered) => FinishReason::Filtered(own()),
+            Some(Finish::Overflow) => FinishReason::Overflow(own()),
+            Some(Finish::Failed) => FinishReason::Failed(own()),
+            None => FinishReason::Other(own()),
         }
     }
 
@@ -183,6 +194,8 @@ impl FinishReason {
             FinishReason::Missing => None,
             FinishReason::Truncated(word)
             | FinishReason::Filtered(word)
+            | FinishReason::Overflow(word)
+            | FinishReason::Failed(word)
             | FinishReason::Other(word) => Some(word),
         }
     }
@@ -193,19 +206,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_endpoints_are_sorted_whatever_their_case() {
-        for word in ["length", "max_tokens", "MAX_TOKENS", "model_length"] {
-            assert_eq!(FinishReason::parse(Some(word)), FinishReason::Truncated(word.to_owned()));
+    fn the_finish_reasons_of_endpoints_are_sorted_whatever_their_case() {
+        let own = str::to_owned;
+        for (word, expected) in [
+            ("", FinishReason::Missing),
+            ("null", FinishReason::Missing),
+            ("STOP", FinishReason::Stop),
+            ("function_call", FinishReason::ToolCalls),
+            ("MAX_TOKENS", FinishReason::Truncated(own("MAX_TOKENS"))),
+            ("SAFETY", FinishReason::Filtered(own("SAFETY"))),
+            ("sensitive", FinishReason::Filtered(own("sensitive"))),
+            (
+                "model_context_window_exceeded",
+                FinishReason::Overflow(own("model_context_window_exceeded")),
+            ),
+            ("network_error", FinishReason::Failed(own("network_error"))),
+            ("end_turn", FinishReason::Other(own("end_turn"))),
+        ] {
+            assert_eq!(FinishReason::parse(Some(word)), expected, "{word}");
         }
-        for word in ["content_filter", "refusal", "SAFETY"] {
-            assert_eq!(FinishReason::parse(Some(word)), FinishReason::Filtered(word.to_owned()));
+        assert_eq!(FinishReason::parse(None), FinishReason::Missing);
+    }
+
+    #[test]
+    fn every_finish_reason_of_the_table_stands_there_once_and_keeps_its_word() {
+        let mut seen = Vec::new();
+        for word in words::FINISH_REASONS.iter().flat_map(|(_, words)| words.split(' ')) {
+            assert!(!seen.contains(&word), "{word}");
+            seen.push(word);
+            match FinishReason::parse(Some(word)) {
+                FinishReason::Missing => {}
+                FinishReason::Other(_) => panic!("{word}"),
+                FinishReason::ToolCalls => assert!(["tool_calls", "function_call"].contains(&word)),
+                known => assert_eq!(known.word(), Some(word)),
+            }
         }
-        for word in [None, Some(""), Some("null")] {
-            assert_eq!(FinishReason::parse(word), FinishReason::Missing);
-        }
-        assert_eq!(FinishReason::parse(Some("STOP")), FinishReason::Stop);
-        let odd = FinishReason::parse(Some("malformed_function_call"));
-        assert_eq!(odd, FinishReason::Other("malformed_function_call".to_owned()));
-        assert_eq!(odd.word(), Some("malformed_function_call"));
     }
 }

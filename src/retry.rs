@@ -29,6 +29,9 @@ const LOADING_MAX: Duration = Duration::from_secs(10 * 60);
 /// The longest pause between two looks whether a model is loaded, unless the endpoint asks for one.
 const LOADING_PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// How many times an endpoint is asked again that could not read the call of the model.
+const AGAIN_MAX: u32 = 2;
+
 /// Attempts until there is a result, an error that another attempt won't change, or no attempt
 /// left.
 ///
@@ -44,6 +47,7 @@ pub(crate) fn run<T>(
 ) -> Result<T, ProviderError> {
     let mut attempts = 0;
     let mut retries = 0;
+    let mut again = 0;
     let mut loading = Loading::default();
     loop {
         let error = match attempt() {
@@ -52,6 +56,14 @@ pub(crate) fn run<T>(
         };
         attempts += 1;
         let Some(reason) = Reason::of(&error) else { return Err(error) };
+        if reason == Reason::BadCall {
+            if again == AGAIN_MAX {
+                return Err(spent(attempts, None, error));
+            }
+            again += 1;
+            (notify.0)(&Notice::AskAgain { time: again, times: AGAIN_MAX, error: &error });
+            continue;
+        }
         let asked = retry_after(&error);
         if reason == Reason::Loading
             && let Some(pause) = loading.pause(asked)
@@ -79,6 +91,8 @@ pub(crate) fn run<T>(
 enum Reason {
     Busy,
     Loading,
+    /// The model may write its call better the next time, and nothing has to be waited for.
+    BadCall,
 }
 
 impl Reason {
@@ -87,7 +101,14 @@ impl Reason {
             ProviderError::Status(status) => match status.meaning {
                 Meaning::Busy => Some(Reason::Busy),
                 Meaning::Loading => Some(Reason::Loading),
-                Meaning::Refused | Meaning::Context | Meaning::Quota => None,
+                Meaning::BadCall => Some(Reason::BadCall),
+                Meaning::Refused
+                | Meaning::Unfit
+                | Meaning::RoleOrder
+                | Meaning::Context(_)
+                | Meaning::Filtered
+                | Meaning::Quota
+                | Meaning::Unclear => None,
             },
             ProviderError::Transport { .. } | ProviderError::Timeout { .. } => Some(Reason::Busy),
             ProviderError::Proxy { status, .. } if is_transient(*status) => Some(Reason::Busy),
@@ -151,7 +172,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::provider::StatusError;
+    use crate::provider::{Overflow, StatusError};
 
     fn status(meaning: Meaning, retry_after: Option<u64>) -> ProviderError {
         ProviderError::Status(StatusError {
@@ -176,7 +197,7 @@ mod tests {
             Notice::Retry { pause, .. } | Notice::Loading { pause } => {
                 pauses.borrow_mut().push(*pause);
             }
-            Notice::Without { .. } | Notice::Silent { .. } => {}
+            _ => {}
         };
         let result =
             run(max_retries, deadline, Notify(&notify), || errors.next().map_or(Ok(()), Err));
@@ -200,11 +221,31 @@ mod tests {
 
     #[test]
     fn what_stays_as_it_is_is_tried_once() {
-        for meaning in [Meaning::Refused, Meaning::Context, Meaning::Quota] {
+        for meaning in [
+            Meaning::Refused,
+            Meaning::Unfit,
+            Meaning::RoleOrder,
+            Meaning::Context(Overflow::default()),
+            Meaning::Filtered,
+            Meaning::Quota,
+            Meaning::Unclear,
+        ] {
             let (result, pauses) = run_all(4, Deadline::NONE, vec![status(meaning, Some(1))]);
             assert!(matches!(result, Err(ProviderError::Status(_))), "{meaning:?}");
             assert!(pauses.is_empty());
         }
+    }
+
+    #[test]
+    fn a_call_that_could_not_be_read_is_asked_for_twice_more_beside_the_retries() {
+        let bad = || status(Meaning::BadCall, Some(1));
+        let (result, _) = run_all(0, Deadline::NONE, vec![bad(), bad()]);
+        assert!(result.is_ok(), "{result:?}");
+        let (result, pauses) = run_all(1, Deadline::NONE, vec![bad(), busy(), bad(), bad()]);
+        let error = result.unwrap_err();
+        assert!(matches!(error, ProviderError::Spent { attempts: 4, .. }), "{error:?}");
+        assert_eq!(error.outcome(), crate::outcome::Outcome::Protocol);
+        assert_eq!(pauses.len(), 1);
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub enum Refusal {
         /// The endpoint announced tool calls and sent none.
         calls_announced: bool,
     },
+    /// The conversation fills the model's context, as this finish reason says.
+    Context(String),
     /// The endpoint broke the protocol.
     Protocol(Violation),
 }
@@ -81,6 +83,8 @@ pub enum Truncation {
 pub enum Violation {
     /// A finish reason that we don't know.
     UnknownFinishReason(String),
+    /// A finish reason that says that the endpoint failed or gave up in the middle.
+    Failed(String),
     /// A tool call without a name.
     CallWithoutName,
     /// A tool call without an id.
@@ -119,6 +123,10 @@ pub fn judge(
         _ if words.is_some() => return Err(Refusal::Filtered { finish_reason: None, words }),
         FinishReason::Truncated(word) => {
             return Err(Refusal::Truncated(Truncation::FinishReason(word.clone())));
+        }
+        FinishReason::Overflow(word) => return Err(Refusal::Context(word.clone())),
+        FinishReason::Failed(word) => {
+            return Err(Refusal::Protocol(Violation::Failed(word.clone())));
         }
         _ => {}
     }
@@ -253,6 +261,7 @@ impl Refusal {
             Refusal::Truncated(_) => Outcome::Truncated,
             Refusal::Filtered { .. } => Outcome::Filtered,
             Refusal::Empty { .. } => Outcome::Empty,
+            Refusal::Context(_) => Outcome::Context,
             Refusal::Protocol(_) => Outcome::Protocol,
         }
     }
@@ -266,6 +275,14 @@ impl Refusal {
             Refusal::Truncated(Truncation::TokenLimit { .. }) => "raise --max-tokens".to_owned(),
             Refusal::Filtered { .. } => "change the prompt or the model".to_owned(),
             Refusal::Empty { .. } => "run it again, or use another model".to_owned(),
+            Refusal::Context(_) => {
+                "raise the server's context size, start a new session, or ask for \
+                                    less at once"
+                    .to_owned()
+            }
+            Refusal::Protocol(Violation::Failed(_)) => {
+                "run it again; if it happens again, see the server's own log".to_owned()
+            }
             Refusal::Protocol(Violation::UnknownFinishReason(word)) if is_plain(word) => format!(
                 "if this endpoint means a finished answer by it, add --accept finish-reason:{word}"
             ),
@@ -319,6 +336,12 @@ impl fmt::Display for Refusal {
             }
             Refusal::Empty { calls_announced: false } => {
                 f.write_str("the model was done without an answer text")
+            }
+            Refusal::Context(word) => {
+                write!(f, "the conversation fills the model's context (finish reason {word})")
+            }
+            Refusal::Protocol(Violation::Failed(word)) => {
+                write!(f, "the endpoint failed in the middle of the completion ({word})")
             }
             Refusal::Protocol(Violation::UnknownFinishReason(word)) => {
                 write!(f, "unknown finish reason \"{word}\"")
@@ -493,7 +516,11 @@ mod tests {
     #[test]
     fn an_unknown_finish_reason_is_refused_unless_the_user_accepts_it() {
         for message in [r#"{"content":null}"#, r#"{"content":"done"}"#, CALL] {
-            check("malformed_function_call", message, 0, unknown("malformed_function_call"));
+            check("end_turn", message, 0, unknown("end_turn"));
+            let failed = Violation::Failed("network_error".to_owned());
+            check("network_error", message, 0, protocol(failed));
+            let full = "model_context_window_exceeded".to_owned();
+            check("model_context_window_exceeded", message, 0, Err(Refusal::Context(full)));
         }
         let accept = Accept { finish_reasons: vec!["eos".to_owned()], ..Accept::default() };
         let accepted = completion("eos", r#"{"content":"done"}"#);

@@ -10,6 +10,7 @@ mod error;
 mod fragments;
 #[cfg(test)]
 mod fuzz;
+mod pause;
 mod request;
 mod response;
 mod sse;

@@ -63,6 +63,10 @@ fn notice(notice: &Notice<'_>, object: Object) -> (&'static str, Object) {
             let object = object.with("pause_ms", milliseconds(*pause));
             ("retry", object.with("error", error.to_string()))
         }
+        Notice::AskAgain { time, times, error } => {
+            let object = object.with("attempt", time).with("attempts", times);
+            ("ask_again", object.with("error", error.to_string()))
+        }
         Notice::Loading { pause } => ("loading", object.with("pause_ms", milliseconds(*pause))),
         Notice::Without { what } => ("fallback", object.with("from_now_on", what)),
         Notice::Silent { silent, used } => {

@@ -132,6 +132,9 @@ impl<'a> Reporter<'a> {
                 self.doing(format!("retry {retry}/{max_retries}: waiting for the endpoint"));
                 format!("retry {retry}/{max_retries} in {:.1} s: {error}", pause.as_secs_f64())
             }
+            Notice::AskAgain { time, times, error } => {
+                format!("asking again {time}/{times}: {error}")
+            }
             Notice::Loading { pause } => {
                 self.doing("waiting for the server to load its model");
                 let seconds = pause.as_secs_f64();

@@ -111,6 +111,12 @@ fn unknown_finish_reason(word: &str) -> Result<String, String> {
         FinishReason::Filtered(_) => Err(format!(
             "finish-reason:{word} can't be accepted: \"{word}\" says that the answer was refused"
         )),
+        FinishReason::Overflow(_) => Err(format!(
+            "finish-reason:{word} can't be accepted: \"{word}\" says that the context is full"
+        )),
+        FinishReason::Failed(_) => Err(format!(
+            "finish-reason:{word} can't be accepted: \"{word}\" says that the endpoint failed"
+        )),
         FinishReason::Stop | FinishReason::ToolCalls => {
             Err(format!("finish-reason:{word} needs no acceptance; leave it out"))
         }

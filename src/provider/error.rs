@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::pattern::Overflow;
 use crate::outcome::Outcome;
 use crate::secret::Mask;
 use crate::text::{Lossy, counted, one_line};
@@ -72,7 +73,8 @@ pub enum ProviderError {
 /// the body.
 #[derive(Debug)]
 pub struct StatusError {
-    /// The HTTP status, or the one that the error stands for.
+    /// The HTTP status, or the one that the error stands for; 200 where an error with status 200
+    /// stands for none.
     pub status: u16,
     /// What it means for the next request.
     pub meaning: Meaning,
@@ -92,14 +94,24 @@ pub struct StatusError {
 pub enum Meaning {
     /// It would be refused again.
     Refused,
+    /// The server or its chat template can't process it, be the status that of a passing failure.
+    Unfit,
+    /// The chat template does not take the roles of the messages in this order.
+    RoleOrder,
     /// The conversation does not fit the model's context.
-    Context,
+    Context(Overflow),
+    /// A content filter refused.
+    Filtered,
+    /// The endpoint could not read the call that the model wrote. The next one may be better.
+    BadCall,
     /// What the account may use is used up, and no pause of a reasonable length changes that.
     Quota,
     /// It may well succeed later.
     Busy,
     /// It will succeed once the server has loaded its model.
     Loading,
+    /// An error that came with status 200, and says nothing that is known.
+    Unclear,
 }
 
 /// Bytes of a body that a message shows.
@@ -138,13 +150,17 @@ impl ProviderError {
     pub fn outcome(&self) -> Outcome {
         match self {
             ProviderError::Status(error) => match error.meaning {
-                Meaning::Refused | Meaning::Quota => Outcome::Rejected,
-                Meaning::Context => Outcome::Context,
+                Meaning::Refused | Meaning::Unfit | Meaning::RoleOrder | Meaning::Quota => {
+                    Outcome::Rejected
+                }
+                Meaning::Context(_) => Outcome::Context,
+                Meaning::Filtered => Outcome::Filtered,
+                Meaning::BadCall | Meaning::Unclear => Outcome::Protocol,
                 Meaning::Busy | Meaning::Loading => Outcome::Transient,
             },
             ProviderError::Proxy { status, .. } if is_transient(*status) => Outcome::Transient,
             ProviderError::Tls { .. } | ProviderError::Proxy { .. } => Outcome::Rejected,
-            ProviderError::Spent { .. } => Outcome::Transient,
+            ProviderError::Spent { last, .. } => last.outcome(),
             ProviderError::Transport { .. } | ProviderError::Timeout { .. } => Outcome::Transient,
             ProviderError::Deadline => Outcome::Deadline,
             ProviderError::Response { .. } | ProviderError::Replay { .. } => Outcome::Protocol,
@@ -183,13 +199,28 @@ impl StatusError {
             _ if says("no user query found") => {
                 "the server's context seems to be too small; raise it (Ollama: num_ctx)"
             }
-            (Meaning::Context, _) if says("output tokens") || says("max_tokens") => {
+            (Meaning::Context(_), _) if says("output tokens") || says("max_tokens") => {
                 "lower --max-tokens, raise the server's context size, or start a new session"
             }
-            (Meaning::Context, _) => {
+            (Meaning::Context(_), _) => {
                 "raise the server's context size (llama.cpp -c, Ollama num_ctx, vLLM \
                  --max-model-len), start a new session, or ask for less at once"
             }
+            (Meaning::Filtered, _) => "change the prompt or the model",
+            (Meaning::BadCall, _) => {
+                "the model writes calls that the server can't read: update the server, check its \
+                 chat template and tool-call parser, or use another model"
+            }
+            (Meaning::RoleOrder, _) => {
+                "the model's chat template wants user and assistant in turn; start a new session, \
+                 or give the server a template that takes tool calls"
+            }
+            (Meaning::Unfit, _) if says("--jinja") => "start the server with --jinja",
+            (Meaning::Unfit, _) => {
+                "check the server's chat template (llama.cpp: --jinja, --chat-template-file), or \
+                 use another model"
+            }
+            (Meaning::Unclear, _) => "see the server's own log",
             (Meaning::Quota, _) => "see to the account's quota or billing; a retry won't help",
             (Meaning::Busy | Meaning::Loading, _) => "try again later",
             (Meaning::Refused, 401 | 403) => {
@@ -208,7 +239,11 @@ impl StatusError {
 
 impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the endpoint answered {}", self.status)?;
+        match (self.meaning, self.status) {
+            (Meaning::BadCall, _) => f.write_str("the endpoint could not read the model's call")?,
+            (_, 200) => f.write_str("the endpoint reports an error")?,
+            (_, status) => write!(f, "the endpoint answered {status}")?,
+        }
         if let Some(location) = &self.location {
             write!(f, ", a redirect to {}", one_line(location, EXCERPT))?;
         }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::error::{ErrorObject, status_error};
+use super::error::ErrorObject;
 use crate::json::Members;
 use crate::message::AssistantMessage;
 use crate::provider::{Completion, FinishReason, ProviderError, Usage};
@@ -12,8 +12,8 @@ use crate::provider::{Completion, FinishReason, ProviderError, Usage};
 ///
 /// # Errors
 ///
-/// [`ProviderError::Status`] where the body reports an error whose code or type tells the status
-/// that it should have come with; [`ProviderError::Response`] for everything else that is not a
+/// [`ProviderError::Status`] where the body reports an error, with the status that its code or type
+/// stands for, or else 200; [`ProviderError::Response`] for everything else that is not a
 /// completion. Both have the whole body.
 pub fn completion(body: Vec<u8>) -> Result<Completion, ProviderError> {
     read(&body).map_err(|fault| fault.with(body))
@@ -21,8 +21,8 @@ pub fn completion(body: Vec<u8>) -> Result<Completion, ProviderError> {
 
 /// Why a body is no completion.
 pub(super) enum Fault {
-    /// It reports an error that belongs to this status.
-    Status(u16),
+    /// It reports an error.
+    Reported(Box<ErrorObject>),
     Unreadable(String),
 }
 
@@ -30,7 +30,7 @@ impl Fault {
     /// The error for a body that has this fault.
     pub(super) fn with(self, body: Vec<u8>) -> ProviderError {
         match self {
-            Fault::Status(status) => status_error(status, None, None, body),
+            Fault::Reported(error) => error.reported(body),
             Fault::Unreadable(detail) => ProviderError::Response { detail, body },
         }
     }
@@ -44,17 +44,16 @@ impl From<String> for Fault {
 
 impl From<ErrorObject> for Fault {
     fn from(error: ErrorObject) -> Fault {
-        match error.status() {
-            Some(status) => Fault::Status(status),
-            // It is cut when it is shown, which is after it was masked.
-            None => Fault::Unreadable(format!("the endpoint reports an error: {}", error.message)),
-        }
+        Fault::Reported(Box::new(error))
     }
 }
 
 fn read(body: &[u8]) -> Result<Completion, Fault> {
     let mut response = open(parse(text(body)?, "the body")?, "the body")?;
-    let choices = response.take("choices").ok_or_else(|| "no choices".to_owned())?;
+    let Some(choices) = response.take("choices") else {
+        let error = ErrorObject::without_choices(response).map(Fault::from);
+        return Err(error.unwrap_or_else(|| "no choices".to_owned().into()));
+    };
     let first = first_element(choices).ok_or_else(|| match choices.get().starts_with('[') {
         true => "no choices: the list is empty".to_owned(),
         false => format!("no choices: choices is {}", kind(choices)),
@@ -101,11 +100,11 @@ pub(super) fn open<'a>(raw: &'a RawValue, what: &str) -> Result<Members<'a>, Fau
         return Err(format!("no choices: {what} is {}", kind(raw)).into());
     }
     let mut response = read_object(raw, what)?;
-    if let Some(error) = response.take("error").and_then(ErrorObject::from_raw) {
+    if let Some(error) = ErrorObject::take_from(&mut response) {
         return Err(error.into());
     }
     if response.take("object").and_then(string).as_deref() == Some("error") {
-        return Err(ErrorObject::from_members(response).unwrap_or_default().into());
+        return Err(ErrorObject::from_own(response).unwrap_or_default().into());
     }
     Ok(response)
 }
@@ -307,12 +306,10 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_names_no_status_is_unreadable() {
-        check_unreadable(r#"{"error":"no idea"}"#, "the endpoint reports an error: no idea");
-        check_unreadable(
-            r#"{"error":{"code":17,"message":"odd"}}"#,
-            "the endpoint reports an error",
-        );
+    fn an_error_that_names_no_status_has_that_of_the_response() {
+        check_status(r#"{"error":"no idea"}"#, 200);
+        check_status(r#"{"error":{"code":17,"message":"odd"}}"#, 200);
+        check_unreadable(r#"{"code":404,"message":"no such page"}"#, "no choices");
     }
 
     #[test]

@@ -73,8 +73,8 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// [`ProviderError::Status`] where an event reports an error whose code or type tells a status;
-    /// [`ProviderError::Response`] for every other event that is no piece of a completion. The
+    /// [`ProviderError::Status`] where an event reports an error; [`ProviderError::Response`] for
+    /// every other event that is no piece of a completion. The
     /// body is the event, or the start of the stream where there is no one event to blame, in both
     /// cases 64 KB at most. Nothing more can be pushed then.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), ProviderError> {
@@ -145,8 +145,8 @@ fn says_something(delta: &RawValue) -> bool {
 }
 
 fn refuses(reason: &FinishReason) -> bool {
-    use FinishReason::{Filtered, Other, Truncated};
-    matches!(reason, Truncated(_) | Filtered(_) | Other(_))
+    use FinishReason::{Failed, Filtered, Other, Overflow, Truncated};
+    matches!(reason, Truncated(_) | Filtered(_) | Overflow(_) | Failed(_) | Other(_))
 }
 
 /// A completion as far as it has come.
@@ -191,12 +191,8 @@ impl PartialCompletion {
     fn add(&mut self, event: Event<'_>) -> Result<(), Fault> {
         if event.name == "error" {
             // What is said to be an error and is no object is a fault of the server's.
-            let message = || ErrorObject {
-                message: event.data.to_owned(),
-                code: Some("500".to_owned()),
-                ..Default::default()
-            };
-            return Err(ErrorObject::find(event.data.as_bytes()).unwrap_or_else(message).into());
+            let error = ErrorObject::find(event.data.as_bytes());
+            return Err(error.unwrap_or_else(|| ErrorObject::fault(event.data)).into());
         }
         let is_foreign = !["", "message"].contains(&event.name) && !is_whole(event.data);
         if is_foreign || event.data.trim_ascii().is_empty() {
@@ -207,7 +203,9 @@ impl PartialCompletion {
             self.model = Some(model);
         }
         self.take_usage(&mut chunk);
-        let Some(choices) = chunk.take("choices") else { return Ok(()) };
+        let Some(choices) = chunk.take("choices") else {
+            return ErrorObject::without_choices(chunk).map_or(Ok(()), |error| Err(error.into()));
+        };
         for raw in elements(choices, "choices")? {
             let mut choice = open_choice(raw)?;
             // One was asked for. Others are no concern of ours.
@@ -728,9 +726,15 @@ mod tests {
         let error = read(format!("{field}\n\n"), 1_000).unwrap_err();
         assert_eq!(error.outcome(), Outcome::Context, "{error:?}");
         let event = "{\"error\":\"no idea\"}";
-        check_unreadable(events([event]), expected, event);
-        let after = events([STOP, event]) + DONE;
-        check_unreadable(after, expected, event);
+        for stream in [events([event]), events([STOP, event]) + DONE] {
+            let error = read(stream, 1_000).unwrap_err();
+            assert_eq!(
+                (error.to_string().as_str(), error.outcome()),
+                (expected, Outcome::Protocol)
+            );
+        }
+        let bare = events(["{\"code\":\"DataInspectionFailed\",\"message\":\"no\"}"]);
+        assert_eq!(read(bare, 1_000).unwrap_err().outcome(), Outcome::Filtered);
     }
 
     #[test]

@@ -67,3 +67,5 @@ mod tools;
 mod verify;
 /// What is sent, what is accepted and what is refused, over a real socket.
 mod wire;
+/// What endpoints say in words, and what a run makes of it.
+mod words;

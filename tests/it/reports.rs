@@ -482,8 +482,7 @@ fn says(status: u16, message: &str) -> Reply {
 #[test]
 fn a_prompt_that_the_server_cut_away_is_told_with_the_way_out() {
     let lost = || says(500, "no user query found in messages");
-    let (flags, transient) = (&["--max-retries=1"], (75, "transient"));
-    let told = failed(vec![lost(), lost()], flags, transient, "no user query found in messages");
+    let told = failed(vec![lost()], &[], (15, "context"), "no user query found in messages");
     assert!(told.ran.stderr.contains("num_ctx"), "{:?}", told.ran);
 }
 

@@ -571,7 +571,7 @@ fn recorded_refusals_keep_their_status_and_their_words() {
         (
             include_bytes!("exchanges/llamacpp-arguments-not-json-500.http").as_slice(),
             500,
-            Outcome::Transient,
+            Outcome::Rejected,
             "Failed to parse tool call arguments as JSON",
         ),
         (
