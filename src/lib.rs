@@ -122,8 +122,6 @@ pub mod agent;
 pub mod cli;
 pub mod error;
 pub mod fs;
-#[cfg(test)]
-mod fuzz;
 pub mod gate;
 pub mod instructions;
 pub mod json;
@@ -144,3 +142,6 @@ pub mod tools;
 pub mod url;
 pub mod verdict;
 pub mod wire;
+
+#[cfg(test)]
+mod fuzz;

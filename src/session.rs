@@ -292,6 +292,9 @@ impl fmt::Display for Unanswered {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::PathBuf;

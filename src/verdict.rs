@@ -364,6 +364,9 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::json::Json;

@@ -8,8 +8,6 @@
 mod delta;
 mod error;
 mod fragments;
-#[cfg(test)]
-mod fuzz;
 mod pause;
 mod request;
 mod response;
@@ -20,3 +18,6 @@ pub use error::status_error;
 pub use request::{ExtraBody, RequestForm, Stream, request_body};
 pub use response::completion;
 pub use stream::{Assembler, is_one_body};
+
+#[cfg(test)]
+mod fuzz;
