@@ -12,31 +12,26 @@ use std::sync::Arc;
 
 use crate::outcome::Outcome;
 use crate::secret::Mask;
+use args::{Request, parse};
 use assemble::Inputs;
 use failure::Failure;
-use parse::Request;
 use report::Reporter;
 
+mod args;
 mod assemble;
 mod certificates;
 mod check;
-mod draft;
-mod duration;
 mod events;
 mod failure;
-mod flags;
 pub mod help;
 mod inputs;
 mod ledger;
 mod object;
-mod options;
-mod parse;
 mod providers;
 mod publish;
 mod pulse;
 mod report;
 mod show;
-mod values;
 mod watch;
 
 /// What the process was given, so that nothing below reads it from the process.
@@ -69,7 +64,8 @@ pub fn run(invocation: Invocation<'_>) -> Outcome {
     reporter.publisher.set_mask(Mask::new(parse::keys(&args, &env)));
     let mut inputs = Inputs { env: &env, directory, stdin, stdin_is_terminal, owns_process };
     let ended = match parse::parse(&args, &env) {
-        Ok(Request::Help) => Ok(Some(help::text())),
+        Ok(Request::Help { full: true }) => Ok(Some(help::full())),
+        Ok(Request::Help { full: false }) => Ok(Some(help::short())),
         Ok(Request::Version) => Ok(Some(concat!("uncut ", env!("CARGO_PKG_VERSION")).to_owned())),
         Ok(Request::Session(task)) => {
             assemble::session_task(&task, &inputs, &mut reporter).map(|()| None)

@@ -6,11 +6,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::args::{Common, KeySource, Named, Options, Origin, SessionTask, TaskKind, UsageError};
 use super::failure::Failure;
 use super::inputs::{self, Start};
-use super::options::{
-    Common, KeySource, Named, Options, Origin, SessionTask, TaskKind, UsageError,
-};
 use super::providers::{credentials, failure, provider};
 use super::publish::Publisher;
 use super::report::Reporter;

@@ -9,8 +9,8 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use super::args::{Named, Origin, UsageError};
 use super::inputs::{self, Start};
-use super::options::{Named, Origin, UsageError};
 use crate::fs::open_regular;
 use crate::openai::Roots;
 

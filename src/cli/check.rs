@@ -6,12 +6,12 @@
 
 use std::net::SocketAddr;
 
+use super::args::{Completions, Options, UsageError};
 use super::assemble::{Begun, Inputs, begin, system_prompt};
 use super::failure::Failure;
 use super::inputs;
 use super::ledger::Probed;
 use super::object::Object;
-use super::options::{Completions, Options, UsageError};
 use super::providers::{credentials, failure, openai};
 use super::publish::unwritten;
 use super::report::Reporter;

@@ -1,6 +1,6 @@
 //! Why there is no answer, in words and as an outcome.
 
-use super::options::UsageError;
+use super::args::UsageError;
 use crate::error::Error;
 use crate::outcome::Outcome;
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::flags::{FLAGS, Flag, OPERANDS, Takes};
+use super::args::flag::{Flag, Group};
+use super::args::flags::{FLAGS, OPERANDS};
 use crate::outcome::Outcome;
 
 /// How the program is called.
@@ -13,6 +14,11 @@ Gives PROMPT to a model behind an OpenAI-compatible endpoint, lets it run comman
 and edit files in the working directory, and prints its answer. Nobody is asked anything: either a
 complete answer is on stdout and the exit code is 0, or stdout is empty and the exit code and the
 last line on stderr say why.";
+
+const MORE: &str = "\
+The key comes from UNCUT_API_KEY or OPENAI_API_KEY; a local server needs none. Exit code 0: a
+complete answer is on stdout. Every other code names a failure, and 75 means: try again later.
+uncut --help lists all flags, variables and exit codes.";
 
 const PRECEDENCE: &str = "\
 A flag wins over its variable, which wins over the default. An empty variable counts as unset. The
@@ -30,20 +36,29 @@ const WIDTH: usize = 98;
 /// Where the text of a flag starts.
 const INDENT: usize = 32;
 
-/// What `--help` prints, without the newline at the end.
-pub(super) fn text() -> String {
-    let mut help = format!(
-        "uncut {}: a headless coding agent\n\nUsage: uncut [OPTIONS] [PROMPT...]\n\n{ABOUT}\n\n\
-         Prompt:\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    for (name, meaning) in OPERANDS {
-        entry(&mut help, &format!("  {name}"), meaning);
+/// What `-h` prints: the flags of daily use, on one screen.
+pub(super) fn short() -> String {
+    let mut help = heading();
+    let mut last = None;
+    for flag in FLAGS.iter().filter(|flag| flag.daily) {
+        group(&mut help, &mut last, flag.group);
+        entry(&mut help, &name(flag), flag.help);
     }
-    help.push_str("\nOptions:\n");
+    help.push('\n');
+    help.push_str(MORE);
+    help
+}
+
+/// What `--help` prints, without the newline at the end.
+pub(super) fn full() -> String {
+    let mut help = heading();
+    help.push('\n');
+    help.push_str(ABOUT);
+    help.push('\n');
+    let mut last = None;
     for flag in FLAGS {
-        let short = flag.short.map_or("    ".to_owned(), |short| format!("-{short}, "));
-        entry(&mut help, &format!("  {short}{}", long(flag)), flag.help);
+        group(&mut help, &mut last, flag.group);
+        entry(&mut help, &name(flag), flag.help);
         wrapped(&mut help, flag.details.split_whitespace());
         wrapped(&mut help, notes(flag).iter().map(String::as_str));
     }
@@ -58,13 +73,47 @@ pub(super) fn text() -> String {
     help
 }
 
+fn heading() -> String {
+    format!(
+        "uncut {}: a headless coding agent\n\nUsage: uncut [OPTIONS] [PROMPT...]\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// Starts a group of flags where it is not the one of the flag before. The operands belong to the
+/// first one.
+fn group(help: &mut String, last: &mut Option<Group>, group: Group) {
+    if *last == Some(group) {
+        return;
+    }
+    let is_first = last.is_none();
+    *last = Some(group);
+    let _ = write!(help, "\n{}:\n", group.title());
+    if is_first {
+        for (name, meaning) in OPERANDS {
+            entry(help, &format!("  {name}"), meaning);
+        }
+    }
+}
+
+fn name(flag: &Flag) -> String {
+    let short = flag.short.map_or("    ".to_owned(), |short| format!("-{short}, "));
+    format!("  {short}{}", long(flag))
+}
+
 /// The flags as a table of the README, in Markdown.
 pub fn readme_table() -> String {
     let mut table = "| flag | environment | default | meaning |\n|---|---|---|---|\n".to_owned();
     for (name, meaning) in OPERANDS {
         row(&mut table, &[code(name), String::new(), String::new(), cell(meaning)]);
     }
+    let mut last = Group::Prompt;
     for flag in FLAGS {
+        if flag.group != last {
+            last = flag.group;
+            let title = format!("**{}**", last.title());
+            row(&mut table, &[title, String::new(), String::new(), String::new()]);
+        }
         let name = match flag.short {
             Some(short) => format!("-{short}, {}", long(flag)),
             None => long(flag),
@@ -93,9 +142,9 @@ pub fn readme_exit_codes() -> String {
 }
 
 fn long(flag: &Flag) -> String {
-    match flag.takes {
-        Takes::Value(name, _) => format!("--{} {name}", flag.long),
-        Takes::Nothing(_) => format!("--{}", flag.long),
+    match flag.value_name() {
+        Some(name) => format!("--{} {name}", flag.long),
+        None => format!("--{}", flag.long),
     }
 }
 
@@ -157,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_help_tells_every_flag_variable_default_and_exit_code() {
-        let help = text();
+        let help = full();
         for flag in FLAGS {
             assert!(help.contains(&format!("--{} ", flag.long)), "{}", flag.long);
             assert!(help.contains(flag.help), "{}", flag.long);
@@ -178,21 +227,34 @@ mod tests {
 
     #[test]
     fn the_help_is_plain_and_fits_a_window() {
-        for line in text().lines() {
-            assert!(line.len() <= WIDTH, "{line}");
-            assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line}");
-            assert_eq!(line.trim_end(), line);
+        for text in [short(), full()] {
+            for line in text.lines() {
+                assert!(line.len() <= WIDTH, "{line}");
+                assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line}");
+                assert_eq!(line.trim_end(), line);
+            }
+            assert!(!text.ends_with('\n'));
         }
-        assert!(!text().ends_with('\n'));
+    }
+
+    #[test]
+    fn the_short_help_is_one_screen_of_the_flags_of_daily_use() {
+        let help = short();
+        assert!(help.lines().count() <= 50, "{help}");
+        for flag in FLAGS {
+            assert_eq!(help.contains(&name(flag)), flag.daily, "{}", flag.long);
+        }
     }
 
     #[test]
     fn a_flag_is_a_row_of_the_readme() {
         let table = readme_table();
-        let row =
-            "| `--max-steps N` | `UNCUT_MAX_STEPS` | `32` | the most completions of the run |";
+        let row = "| `--max-steps N` | `UNCUT_MAX_STEPS` | `32` | \
+                   how many completions the run may take |";
         assert!(table.lines().any(|line| line == row), "{table}");
-        assert_eq!(table.lines().count(), 2 + OPERANDS.len() + FLAGS.len());
+        let titles = table.lines().filter(|line| line.starts_with("| **")).count();
+        assert_eq!(titles, Group::Other as usize, "{table}");
+        assert_eq!(table.lines().count(), 2 + OPERANDS.len() + titles + FLAGS.len());
         for line in table.lines() {
             assert_eq!(line.replace("\\|", "").matches('|').count(), 5, "{line}");
         }

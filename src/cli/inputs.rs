@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::options::{KeySource, Named, Origin, PromptSource, PromptText, UsageError};
+use super::args::{KeySource, Named, Origin, PromptSource, PromptText, UsageError};
 use crate::fs::open_regular;
 use crate::secret::Secret;
 

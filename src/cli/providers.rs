@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 
+use super::args::parse;
+use super::args::{Completions, Named, Options, Origin, UsageError};
 use super::assemble::Inputs;
 use super::certificates::{self, Certificates};
 use super::failure::Failure;
 use super::inputs;
-use super::options::{Completions, Named, Options, Origin, UsageError};
-use super::parse;
 use super::report::Reporter;
 use crate::error::Error;
 use crate::openai::{Endpoint, OpenAi, Settings};

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use super::args::Format;
 use super::failure::Failure;
 use super::ledger::Ledger;
 use super::object::Object;
-use super::options::Format;
 use super::pulse::Pulse;
 use crate::fs::replace::Target;
 use crate::gate::Gate;

@@ -12,9 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::args::{Completions, Options, Verbosity};
 use super::failure::Failure;
 use super::object::Object;
-use super::options::{Completions, Options, Verbosity};
 use super::publish::{Publisher, unwritten};
 use super::{events, help, ledger};
 use crate::agent::Event;
@@ -370,7 +370,7 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::cli::options::UsageError;
+    use crate::cli::args::UsageError;
     use crate::error::Error;
     use crate::provider::{Meaning, ProviderError, StatusError};
     use crate::tools::Output;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::args::{Common, Verbosity};
 use super::failure::Failure;
-use super::options::{Common, Verbosity};
 use super::publish::Publisher;
 use super::report;
 use crate::outcome::Outcome;

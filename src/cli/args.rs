@@ -1,4 +1,14 @@
-//! What a command line asks for, in options that fit together.
+//! What a command line asks for: from words and variables to options that fit together.
+//!
+//! [`flag`] says what a flag is, [`flags`] is the table of them, [`values`] reads one value,
+//! [`parse`](mod@parse) the whole line, and [`resolve`] puts the values together. No file is opened
+//! here, and nothing is printed.
+
+pub(super) mod flag;
+pub(super) mod flags;
+pub(super) mod parse;
+mod resolve;
+mod values;
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -10,6 +20,19 @@ use crate::prompt::AgentsMd;
 use crate::secret::Secret;
 use crate::verdict::Accept;
 use crate::wire::RequestForm;
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Request {
+    Help {
+        /// Everything, and not only the flags of daily use.
+        full: bool,
+    },
+    Version,
+    Session(SessionTask),
+    Check(Box<Options>),
+    Run(Box<Options>),
+}
 
 /// Everything that a run depends on, valid in itself: what is left to find out is what is on disk.
 #[derive(Debug, PartialEq)]

@@ -10,22 +10,13 @@
 use std::ffi::{OsStr, OsString};
 use std::slice;
 
-use super::draft::{Draft, Special};
-use super::flags::{FLAGS, Flag, Given, Takes};
-use super::options::{Options, Origin, SessionTask, UsageError};
+use super::flag::{ArgValue, Flag, Kind};
+use super::flags::FLAGS;
+use super::resolve::RawArgs;
+use super::{Origin, Request, UsageError};
 use crate::openai::{Endpoint, Header};
 use crate::secret::Secret;
 use crate::text::Lossy;
-
-/// What the command line asks for.
-#[derive(Debug, PartialEq)]
-pub(super) enum Request {
-    Help,
-    Version,
-    Session(SessionTask),
-    Check(Box<Options>),
-    Run(Box<Options>),
-}
 
 /// Reads the words behind the program's name, and the variables that stand in for flags.
 ///
@@ -34,29 +25,27 @@ pub(super) enum Request {
 /// # Errors
 ///
 /// The first thing that is wrong, named as it was typed.
-pub(super) fn parse(
+pub(in crate::cli) fn parse(
     args: &[OsString],
     environment: &[(OsString, OsString)],
 ) -> Result<Request, UsageError> {
-    let mut parser = Parser { words: args.iter(), draft: Draft::default(), given: Vec::new() };
+    let mut parser = Parser { words: args.iter(), raw: RawArgs::default(), given: Vec::new() };
     while let Some(word) = parser.words.next() {
         parser.word(word)?;
-        match parser.draft.special {
-            Some(Special::Help) => return Ok(Request::Help),
-            Some(Special::Version) => return Ok(Request::Version),
-            None => {}
+        if let Some(request) = parser.raw.request.take() {
+            return Ok(request);
         }
     }
-    let Parser { mut draft, given, .. } = parser;
+    let Parser { mut raw, given, .. } = parser;
     for flag in FLAGS.iter().filter(|flag| !given.contains(&flag.long)) {
-        fall_back(flag, environment, &mut draft)?;
+        fall_back(flag, environment, &mut raw)?;
     }
-    draft.finish()
+    raw.resolve()
 }
 
 /// Everything that may be a key, or be secret in a URL, whether it will be used or not: so that a
 /// message about a line that was not understood does not show one, nor a session that is printed.
-pub(super) fn keys(args: &[OsString], environment: &[(OsString, OsString)]) -> Vec<Secret> {
+pub(in crate::cli) fn keys(args: &[OsString], environment: &[(OsString, OsString)]) -> Vec<Secret> {
     let keys = given("api-key", args, environment).into_iter();
     let keys = keys.filter_map(|key| Secret::parse(key).ok().flatten());
     let urls = given("base-url", args, environment).into_iter().chain(proxies(environment));
@@ -92,7 +81,7 @@ fn given<'a>(
 
 struct Parser<'a> {
     words: slice::Iter<'a, OsString>,
-    draft: Draft,
+    raw: RawArgs,
     /// The long names of the flags that were given.
     given: Vec<&'static str>,
 }
@@ -101,7 +90,7 @@ impl Parser<'_> {
     fn word(&mut self, word: &OsStr) -> Result<(), UsageError> {
         match word.as_encoded_bytes() {
             b"-" => {
-                self.draft.stdin = true;
+                self.raw.stdin = true;
                 Ok(())
             }
             b"--" => {
@@ -119,11 +108,11 @@ impl Parser<'_> {
     fn prompt_word(&mut self, word: &OsStr) -> Result<(), UsageError> {
         let text = word.to_str().ok_or_else(|| {
             UsageError::new(
-                format_args!("PROMPT word {}", self.draft.words.len() + 1),
+                format_args!("PROMPT word {}", self.raw.words.len() + 1),
                 format_args!("\"{}\" is not UTF-8", word.display()),
             )
         })?;
-        self.draft.words.push(text.to_owned());
+        self.raw.words.push(text.to_owned());
         Ok(())
     }
 
@@ -149,7 +138,7 @@ impl Parser<'_> {
                 return Err(unknown(format!("-{}", typed.unwrap_or('\u{fffd}'))));
             };
             let rest = &bytes[index + 1..];
-            let takes_rest = matches!(flag.takes, Takes::Value(..)) && !rest.is_empty();
+            let takes_rest = matches!(flag.kind, Kind::Value(..)) && !rest.is_empty();
             let attached = if rest.first() == Some(&b'=') {
                 Some(skip(word, index + 2))
             } else {
@@ -172,16 +161,16 @@ impl Parser<'_> {
     ) -> Result<(), UsageError> {
         self.given.push(flag.long);
         let origin = Origin::Flag(typed);
-        match (&flag.takes, attached) {
-            (Takes::Nothing(_), Some(_)) => Err(UsageError::new(
+        match (&flag.kind, attached) {
+            (Kind::Switch(_), Some(_)) => Err(UsageError::new(
                 origin,
                 "takes no value; leave out what follows it after \"=\"",
             )),
-            (Takes::Nothing(set), None) => {
-                set(&mut self.draft, &origin);
+            (Kind::Switch(set), None) => {
+                set(&mut self.raw, &origin);
                 Ok(())
             }
-            (Takes::Value(name, set), attached) => {
+            (Kind::Value(name, set), attached) => {
                 let text = match &attached {
                     Some(text) => text.as_os_str(),
                     None => self.words.next().map(OsString::as_os_str).ok_or_else(|| {
@@ -191,7 +180,7 @@ impl Parser<'_> {
                         )
                     })?,
                 };
-                set(&mut self.draft, Given { text, origin: &origin })
+                set(&mut self.raw, ArgValue { text, origin: &origin })
                     .map_err(|problem| UsageError::new(&origin, problem))
             }
         }
@@ -202,7 +191,7 @@ impl Parser<'_> {
 fn fall_back(
     flag: &Flag,
     environment: &[(OsString, OsString)],
-    draft: &mut Draft,
+    raw: &mut RawArgs,
 ) -> Result<(), UsageError> {
     let set = flag.env.iter().find_map(|name| Some((*name, lookup(environment, name)?)));
     let (origin, text) = match (set, flag.default) {
@@ -210,11 +199,11 @@ fn fall_back(
         (None, Some(default)) => (Origin::Default(flag.long), OsStr::new(default)),
         (None, None) => return Ok(()),
     };
-    let result = match flag.takes {
-        Takes::Value(_, set) => set(draft, Given { text, origin: &origin }),
-        Takes::Nothing(set) => switch(text).map(|on| {
+    let result = match flag.kind {
+        Kind::Value(_, set) => set(raw, ArgValue { text, origin: &origin }),
+        Kind::Switch(set) => switch(text).map(|on| {
             if on {
-                set(draft, &origin);
+                set(raw, &origin);
             }
         }),
     };
@@ -223,7 +212,10 @@ fn fall_back(
 
 /// The value of a variable. One that is empty or blank counts as unset: it is what a pipeline
 /// leaves where it has nothing to say.
-pub(super) fn lookup<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+pub(in crate::cli) fn lookup<'a>(
+    environment: &'a [(OsString, OsString)],
+    name: &str,
+) -> Option<&'a OsStr> {
     let same = |other: &OsStr| match cfg!(windows) {
         true => other.eq_ignore_ascii_case(name),
         false => other == name,
@@ -292,7 +284,9 @@ fn distance(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::options::{Completions, KeySource, Named, PromptSource, PromptText, Verbosity};
+    use crate::cli::args::{
+        Completions, KeySource, Named, Options, PromptSource, PromptText, Verbosity,
+    };
     use crate::prompt::AgentsMd;
     use crate::wire::Stream;
 
@@ -380,14 +374,14 @@ mod tests {
 
     #[test]
     fn help_and_version_are_found_before_what_follows() {
-        for line in [&["-h"][..], &["--help", "--nonsense"], &["-qh"], &["hi", "-h", "--version"]] {
-            assert_eq!(parse(&words(line), &[]), Ok(Request::Help), "{line:?}");
+        let help = |full| Ok(Request::Help { full });
+        for line in [&["-h"][..], &["-h", "--nonsense"], &["-qh"], &["hi", "-h", "--version"]] {
+            assert_eq!(parse(&words(line), &[]), help(false), "{line:?}");
         }
+        assert_eq!(parse(&words(&["--help", "--nonsense"]), &[]), help(true));
         assert_eq!(parse(&words(&["-V", "-h"]), &[]), Ok(Request::Version));
-        assert_eq!(
-            parse(&words(&["--help"]), &variables(&[("UNCUT_TIMEOUT", "x")])),
-            Ok(Request::Help)
-        );
+        let broken = variables(&[("UNCUT_TIMEOUT", "x")]);
+        assert_eq!(parse(&words(&["--help"]), &broken), help(true));
         assert!(problem(&["--nonsense", "--help"]).starts_with("--nonsense: unknown flag"));
     }
 
@@ -563,7 +557,7 @@ mod tests {
                 }
             };
         for flag in FLAGS.iter().filter(|flag| !flag.env.is_empty()) {
-            if matches!(flag.takes, Takes::Nothing(_)) {
+            if matches!(flag.kind, Kind::Switch(_)) {
                 let own = ["no-agents-md", "no-stream"].contains(&flag.long);
                 assert!(own, "{} has no test of its own", flag.long);
                 continue;
@@ -600,7 +594,7 @@ mod tests {
             }
         }
         for flag in FLAGS {
-            if let (Some(default), Takes::Value(..)) = (flag.default, &flag.takes) {
+            if let (Some(default), Kind::Value(..)) = (flag.default, &flag.kind) {
                 let line = words(&["hi", "-mx"]);
                 let said = words(&["hi", "-mx", &format!("--{}={default}", flag.long)]);
                 let unnamed = |line: &[OsString]| {
@@ -687,7 +681,9 @@ mod tests {
             let found = match parse(&line, &variables(set)) {
                 Ok(Request::Run(options)) => match options.common.key {
                     KeySource::None => "none".to_owned(),
-                    KeySource::Given { origin, secret } => format!("{origin} {}", secret.expose()),
+                    KeySource::Given { origin, secret } => {
+                        format!("{origin} {}", secret.expose())
+                    }
                     KeySource::File(Named { origin, path }) => {
                         format!("{origin} {}", path.display())
                     }

@@ -1,30 +1,23 @@
-//! The values of a command line, one by one, and how they are put together.
+//! From the values of a command line, one by one, to options that fit together.
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::options::{
+use super::{
     Common, Completions, Format, KeySource, Named, Options, Origin, PromptSource, PromptText,
-    SessionTask, Settings, TaskKind, UsageError, Verbosity,
+    Request, SessionTask, Settings, TaskKind, UsageError, Verbosity,
 };
-use super::parse::Request;
 use crate::openai::Endpoint;
 use crate::prompt::AgentsMd;
 use crate::secret::Secret;
 
-/// Something that is asked for in place of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Special {
-    Help,
-    Version,
-}
-
 /// What the values are, each for itself; the origin is kept where it decides between two flags or
 /// where the value can only be judged once others are known.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
-    pub(super) special: Option<Special>,
+pub(super) struct RawArgs {
+    /// What is asked for in place of a run, such as the help.
+    pub(super) request: Option<Request>,
     pub(super) words: Vec<String>,
     pub(super) stdin: bool,
     pub(super) prompt_file: Option<Named>,
@@ -40,21 +33,21 @@ pub(super) struct Draft {
     pub(super) check: Option<Origin>,
     pub(super) replay: Option<Named>,
     pub(super) settings: Settings,
-    pub(super) common: CommonDraft,
+    pub(super) common: RawCommon,
 }
 
-impl Draft {
+impl RawArgs {
     /// Puts the values together.
     ///
     /// # Errors
     ///
     /// Two flags that contradict each other, a value that is missing, a key or URL of no use.
-    pub(super) fn finish(self) -> Result<Request, UsageError> {
+    pub(super) fn resolve(self) -> Result<Request, UsageError> {
         if let Some((kind, flag)) = self.session_task()? {
             let Some(session) = self.settings.session else {
                 return Err(UsageError::new(flag, "needs a session; give --session FILE"));
             };
-            let common = self.common.finish()?;
+            let common = self.common.resolve()?;
             return Ok(Request::Session(SessionTask { kind, session, common }));
         }
         match self.check.clone() {
@@ -109,14 +102,14 @@ impl Draft {
             agents_md: agents_md(self.agents_md, self.no_agents_md)?,
             verify_attempts: number(self.verify_attempts, "verify-attempts")?,
             settings: self.settings,
-            common: self.common.finish()?,
+            common: self.common.resolve()?,
         })
     }
 }
 
 /// See [`Common`].
 #[derive(Debug, Default)]
-pub(super) struct CommonDraft {
+pub(super) struct RawCommon {
     pub(super) api_key: Option<(Origin, OsString)>,
     pub(super) api_key_file: Option<Named>,
     pub(super) timeout: Option<Duration>,
@@ -126,8 +119,8 @@ pub(super) struct CommonDraft {
     pub(super) verbose: Option<Origin>,
 }
 
-impl CommonDraft {
-    fn finish(self) -> Result<Common, UsageError> {
+impl RawCommon {
+    fn resolve(self) -> Result<Common, UsageError> {
         Ok(Common {
             key: key(self.api_key, self.api_key_file)?,
             timeout: self.timeout,
