@@ -5,12 +5,18 @@
 //! [`Json`] is one value, [`Fields`] a list of members in their order, and [`Members`] the borrowed
 //! view of an object that is being taken apart.
 
+mod elements;
+mod whole;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+pub(crate) use elements::{Elements, elements};
+pub(crate) use whole::is_object;
 
 /// One JSON value, kept as its text without white space between tokens.
 ///
@@ -109,6 +115,12 @@ impl Fields {
         self.iter().any(|(member, _)| member == name)
     }
 
+    /// Looks at a member; `null` counts as absent.
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        let (_, value) = self.iter().find(|(member, _)| *member == name)?;
+        (value.as_str() != "null").then_some(value)
+    }
+
     /// Drops the members of these names.
     pub fn remove(&mut self, names: &[&str]) {
         self.0.retain(|(name, _)| !names.contains(&name.as_str()));
@@ -133,6 +145,11 @@ impl<'a> Members<'a> {
         let index = self.0.iter().position(|(member, _)| member == name)?;
         let (_, value) = self.0.remove(index);
         (value.get() != "null").then_some(value)
+    }
+
+    /// Whether a member is there and says `null`.
+    pub fn is_null(&self, name: &str) -> bool {
+        self.0.iter().any(|(member, value)| member == name && value.get() == "null")
     }
 
     /// Each member that was not taken out, in order.

@@ -11,7 +11,11 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::json::{Fields, Json, Members};
+use crate::json::{Fields, Json, Members, elements};
+
+mod ids;
+
+pub(crate) use ids::short_id;
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +36,9 @@ pub enum Message {
 pub struct AssistantMessage {
     /// The text; none where the message is tool calls only.
     pub content: Option<Content>,
+    /// Whether the endpoint sent `null` as the content. It goes back as it came: some endpoints
+    /// refuse a message without a content, others one whose content is null.
+    pub content_is_null: bool,
     /// The calls, in the order in which they are to run.
     pub tool_calls: Vec<ToolCall>,
     /// Members that we don't know, sent back as they came.
@@ -154,11 +161,17 @@ impl AssistantMessage {
 
     /// The model's own words for refusing the task, wherever the endpoint put them.
     pub fn refusal(&self) -> Option<String> {
-        let member = self.extra.iter().find(|(name, _)| *name == "refusal");
+        let member = self.extra.get("refusal");
         member
-            .and_then(|(_, value)| serde_json::from_str(value.as_str()).ok())
+            .and_then(|value| serde_json::from_str(value.as_str()).ok())
             .or_else(|| self.content.as_ref().and_then(|content| content.refusal.clone()))
             .filter(|refusal| !refusal.trim().is_empty())
+    }
+
+    /// Whether the message has a call in the old form, `function_call`. Some servers send that
+    /// member with every message, as null or with nothing in it.
+    pub fn has_function_call(&self) -> bool {
+        self.extra.get("function_call").is_some_and(|call| says_something(call.as_str()))
     }
 
     /// Reads the message from its members; the role, if it is still among them, is not looked at.
@@ -168,18 +181,36 @@ impl AssistantMessage {
     /// A member of the wrong type; the error names it.
     pub fn from_members(mut members: Members<'_>) -> Result<AssistantMessage, ShapeError> {
         members.take("role");
+        let content_is_null = members.is_null("content");
         let content = members.take("content").map(Content::from_raw).transpose()?;
-        let calls: Vec<&RawValue> = match members.take("tool_calls") {
-            Some(list) => read(list.get(), "tool_calls")?,
-            None => Vec::new(),
+        let calls = match members.take("tool_calls") {
+            Some(list) => Some(
+                elements(list).ok_or_else(|| ShapeError("tool_calls: not a list".to_owned()))?,
+            ),
+            None => None,
         };
         let tool_calls = calls
-            .iter()
+            .into_iter()
+            .flatten()
             .enumerate()
             .map(|(index, call)| ToolCall::from_raw(call, index))
             .collect::<Result<_, _>>()?;
-        Ok(AssistantMessage { content, tool_calls, extra: members.into_fields() })
+        let extra = members.into_fields();
+        Ok(AssistantMessage { content, content_is_null, tool_calls, extra })
     }
+}
+
+/// Whether a value is more than empty, or than an object of empty values.
+fn says_something(json: &str) -> bool {
+    match serde_json::from_str::<Members<'_>>(json) {
+        Ok(members) => members.iter().any(|(_, value)| !is_empty(value.get())),
+        Err(_) => !is_empty(json),
+    }
+}
+
+fn is_empty(json: &str) -> bool {
+    let text = serde_json::from_str::<String>(json);
+    matches!(json, "null" | "false" | "{}" | "[]") || text.is_ok_and(|text| text.trim().is_empty())
 }
 
 impl ToolCall {
@@ -238,12 +269,11 @@ impl Content {
         if raw.get().starts_with('"') {
             return Ok(Content::from(read::<String>(raw.get(), "content")?));
         }
-        if !raw.get().starts_with('[') {
-            return Err(ShapeError("content: neither a string nor a list of parts".to_owned()));
-        }
+        let parts = elements(raw).ok_or_else(|| {
+            ShapeError("content: neither a string nor a list of parts".to_owned())
+        })?;
         let mut content = Content { parts: Some(Json::from_raw(raw)), ..Content::default() };
-        let parts: Vec<&RawValue> = read(raw.get(), "content")?;
-        for (index, part) in parts.iter().enumerate() {
+        for (index, part) in parts.enumerate() {
             let place = format!("content[{index}]");
             let mut part: Members<'_> = read(part.get(), &place)?;
             let kind = take_string(&mut part, "type").map_err(|error| error.within(&place))?;
@@ -307,7 +337,9 @@ impl Serialize for Message {
             }
             Message::Assistant(message) => {
                 map.serialize_entry("role", "assistant")?;
-                map.serialize_entry("content", &message.content)?;
+                if message.content.is_some() || message.content_is_null {
+                    map.serialize_entry("content", &message.content)?;
+                }
                 if !message.tool_calls.is_empty() {
                     map.serialize_entry("tool_calls", &message.tool_calls)?;
                 }

@@ -3,6 +3,7 @@
 //! Every rule by which a completion is refused stands here, and nothing here does anything: the
 //! loop asks for a verdict first, logs the message together with it, and acts only then.
 
+mod ids;
 mod textcall;
 
 use std::fmt;
@@ -13,6 +14,8 @@ use serde::de::IgnoredAny;
 use crate::message::{AssistantMessage, ToolCall};
 use crate::outcome::Outcome;
 use crate::provider::{Completion, FinishReason, ToolDefinition};
+
+pub use ids::make_ids_unique;
 
 /// Oddities of an endpoint that the user has decided to live with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -149,25 +152,6 @@ pub fn judge(
     }
 }
 
-/// Gives calls without an id a fresh one and makes ids that stand twice in the message unique.
-///
-/// `salt` tells the messages of a conversation apart, so that fresh ids differ from message to
-/// message.
-pub fn make_ids_unique(message: &mut AssistantMessage, salt: usize) {
-    for index in 0..message.tool_calls.len() {
-        let (earlier, rest) = message.tool_calls.split_at_mut(index);
-        let Some(call) = rest.first_mut() else { break };
-        let taken = |id: &str| earlier.iter().any(|other| other.id == id);
-        if call.id.trim().is_empty() {
-            call.id = format!("call_{salt}_{index}");
-        }
-        if taken(&call.id) {
-            let fresh = (2..).map(|n| format!("{}_{n}", call.id)).find(|id| !taken(id));
-            call.id = fresh.unwrap_or_default();
-        }
-    }
-}
-
 /// A cut that the finish reason does not tell: servers and proxies relabel `length`.
 fn hidden_truncation(
     completion: &Completion,
@@ -233,7 +217,7 @@ fn judge_calls(message: &AssistantMessage, accept: &Accept) -> Result<Verdict, R
 
 fn judge_text(message: &AssistantMessage, tools: &[ToolDefinition]) -> Result<Verdict, Refusal> {
     // The old form of a call. Nothing runs it, and what is said around it is no answer.
-    if message.extra.iter().any(|(name, _)| name == "function_call") {
+    if message.has_function_call() {
         return Err(Refusal::Empty { calls_announced: true });
     }
     let text = message.as_text();
@@ -547,6 +531,10 @@ mod tests {
         check("stop", thought, 0, Ok(Verdict::Answer));
         let legacy = r#"{"content":"Running ls now.","function_call":{"name":"shell"}}"#;
         check("stop", legacy, 0, Err(Refusal::Empty { calls_announced: true }));
+        for nothing in ["null", "{}", "\"\"", r#"{"name":"","arguments":""}"#, r#"{"name":null}"#] {
+            let answer = format!(r#"{{"content":"42","function_call":{nothing}}}"#);
+            check("stop", &answer, 0, Ok(Verdict::Answer));
+        }
         let preamble = r#"{"content":"I will read the brief first.","tool_calls":[]}"#;
         check("tool_calls", preamble, 0, Err(Refusal::Empty { calls_announced: true }));
     }
@@ -560,19 +548,8 @@ mod tests {
         let without_id = Violation::CallWithoutId { tool: "shell".to_owned() };
         check("tool_calls", anonymous, 0, protocol(without_id));
         let accept = Accept { missing_ids: true, ..Accept::default() };
-        let mut accepted = completion("tool_calls", anonymous);
+        let accepted = completion("tool_calls", anonymous);
         assert_eq!(judge(&accepted, None, &tools(), &accept), Ok(Verdict::Calls));
-        make_ids_unique(&mut accepted.message, 7);
-        assert_eq!(accepted.message.tool_calls[0].id, "call_7_0");
-    }
-
-    #[test]
-    fn ids_that_stand_twice_are_made_unique_and_others_are_kept() {
-        let calls = ["a", "a", "a_2", "b"].map(|id| ToolCall::new(id, "shell", "{}"));
-        let mut message = AssistantMessage::calls(calls.to_vec());
-        make_ids_unique(&mut message, 0);
-        let ids: Vec<_> = message.tool_calls.iter().map(|call| call.id.as_str()).collect();
-        assert_eq!(ids, ["a", "a_2", "a_2_2", "b"]);
     }
 
     #[test]
