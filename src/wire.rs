@@ -8,6 +8,7 @@
 mod delta;
 mod error;
 mod fragments;
+mod outgoing;
 mod pause;
 mod request;
 mod response;

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 /// The elements of a list in their order. None of them is held: a list of a few megabytes has
 /// millions of elements, and holding them takes many times its size.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Elements<'a> {
     /// What comes behind the last element; it starts with a comma, or with the closing bracket.
     rest: &'a str,

@@ -9,11 +9,7 @@
 use crate::json::Members;
 
 use super::fragments::{Object, agree, separate, word};
-use super::response::{elements, read_object};
-
-/// The most tool calls of one message. Nobody asks for so many at once; without a limit, looking
-/// for the one that a fragment belongs to is a way to keep us busy for hours.
-const CALLS_MAX: usize = 128;
+use super::response::{CALLS_MAX, elements, read_object};
 
 /// A message as far as it has come.
 #[derive(Debug, Default)]
@@ -43,7 +39,7 @@ impl PartialMessage {
         delta.take("role");
         if let Some(calls) = delta.take("tool_calls") {
             let mut touched = Vec::new();
-            for (position, raw) in elements(calls, "tool_calls")?.into_iter().enumerate() {
+            for (position, raw) in elements(calls, "tool_calls")?.enumerate() {
                 let place = format!("tool_calls[{position}]");
                 self.add_to_call(read_object(raw, &place)?, &place, &mut touched)?;
             }
@@ -86,7 +82,7 @@ impl PartialMessage {
         let name = function.as_ref().and_then(|function| word(function, "name"));
         let position = self.find_call(&fragment, name, touched).unwrap_or(self.calls.len());
         if position == CALLS_MAX {
-            return Err(format!("more than {CALLS_MAX} tool calls"));
+            return Err(format!("tool_calls: more than {CALLS_MAX} calls"));
         }
         if position == self.calls.len() {
             self.calls.push(Call::default());

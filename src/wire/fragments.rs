@@ -4,9 +4,9 @@
 
 use serde_json::value::RawValue;
 
-use crate::json::{Json, Members};
+use crate::json::{Elements, Json, Members, elements};
 
-use super::response::{elements, object, string};
+use super::response::{object, string};
 
 /// The most members of an object that comes in fragments, because they are looked for one by one.
 const MEMBERS_MAX: usize = 100;
@@ -65,7 +65,7 @@ impl Object {
     pub(super) fn write_to(&self, out: &mut String) {
         for (name, value) in &self.0 {
             separate(out);
-            out.push_str(&serde_json::Value::from(name.as_str()).to_string());
+            out.push_str(&quote(name));
             out.push(':');
             value.write_to(out);
         }
@@ -86,7 +86,7 @@ pub(super) enum Value {
 enum Fragment<'a> {
     Null,
     Text(&'a str),
-    List(Vec<&'a RawValue>),
+    List(Elements<'a>),
     Fixed,
 }
 
@@ -96,10 +96,15 @@ impl<'a> Fragment<'a> {
         match text.as_bytes().first() {
             Some(b'n') => Fragment::Null,
             Some(b'"') => Fragment::Text(inside(text)),
-            Some(b'[') => elements(raw, "").map_or(Fragment::Fixed, Fragment::List),
+            Some(b'[') => elements(raw).map_or(Fragment::Fixed, Fragment::List),
             _ => Fragment::Fixed,
         }
     }
+}
+
+/// Text as a JSON string.
+fn quote(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
 }
 
 /// What stands between the quotes.
@@ -134,17 +139,18 @@ impl Value {
 
     /// The same for a string in whose place some servers send the value that stands in it.
     pub(super) fn grow_text(&mut self, raw: &RawValue) {
+        let quoted;
         let more = match Fragment::new(raw) {
             Fragment::Null => return,
-            Fragment::Text(more) => more.to_owned(),
+            Fragment::Text(more) => more,
             Fragment::List(_) | Fragment::Fixed => {
-                let string = serde_json::Value::from(Json::from_raw(raw).as_str()).to_string();
-                inside(&string).to_owned()
+                quoted = quote(Json::from_raw(raw).as_str());
+                inside(&quoted)
             }
         };
         match self {
-            Value::Text(text) => text.push_str(&more),
-            _ => *self = Value::Text(more),
+            Value::Text(text) => text.push_str(more),
+            _ => *self = Value::Text(more.to_owned()),
         }
     }
 
@@ -210,12 +216,12 @@ impl List {
         }
         let part = format!("{{\"type\":\"text\",\"text\":\"{text}\"}}");
         let part = serde_json::from_str(&part).map_err(|error| error.to_string())?;
-        self.extend(vec![part])
+        self.extend(std::iter::once(part))
     }
 
     /// Adds the elements of one fragment. Only the first of them can be more of the part before.
-    fn extend(&mut self, elements: Vec<&RawValue>) -> Result<(), String> {
-        for (position, raw) in elements.into_iter().enumerate() {
+    fn extend<'a>(&mut self, elements: impl Iterator<Item = &'a RawValue>) -> Result<(), String> {
+        for (position, raw) in elements.enumerate() {
             let part = object(raw).and_then(|part| Some((self.growing(&part)?, part)));
             let Some((growing, fragment)) = part else {
                 self.close();

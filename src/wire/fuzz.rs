@@ -51,6 +51,11 @@ impl Case {
             let value = json!({ "b": [1, 2.5], "a": null });
             case.add("odd", value.clone(), vec![Value::Null, json!(1), value, Value::Null]);
         }
+        for name in ["function_call", "audio", "nothing"] {
+            if random.chance(20) {
+                case.add(name, Value::Null, vec![Value::Null, Value::Null]);
+            }
+        }
         if random.chance(60) {
             case.add_calls(random);
         }
@@ -65,8 +70,9 @@ impl Case {
     fn add_content(&mut self, random: &mut Random) {
         let text = random.text();
         let fragments = random.cut(&text);
-        match random.below(4) {
+        match random.below(5) {
             0 => self.add("content", Value::Null, vec![Value::Null]),
+            2 => {}
             1 => {
                 let part = |text: &str| json!({ "type": "text", "text": text });
                 let thinking = |text: &str| json!({ "type": "thinking", "thinking": [part(text)] });
@@ -116,7 +122,11 @@ impl Case {
         let repeats_name = random.chance(30);
         let (mut whole, mut lines) = (Vec::new(), Vec::new());
         for number in 0..=random.below(3) {
-            let (id, text) = (format!("call_{number}"), random.text());
+            let id = format!("call_{number}");
+            let mut text = random.text();
+            if random.chance(30) {
+                text = json!({ "a": text }).to_string();
+            }
             let extra = random.chance(30).then(|| random.text());
             let name = *random.pick(&["shell", "read_file"]);
             let mut call = json!({ "id": id, "type": "function" });
@@ -126,7 +136,12 @@ impl Case {
             }
             whole.push(call);
             let mut line = Vec::new();
-            for (position, text) in random.cut(&text).into_iter().enumerate() {
+            let mut fragments = random.cut(&text);
+            // Gateways send it in the place of arguments that are still to come.
+            if text.starts_with('{') && random.chance(50) {
+                fragments.insert(0, "{}".to_owned());
+            }
+            for (position, text) in fragments.into_iter().enumerate() {
                 let is_first = position == 0;
                 let mut fragment = json!({ "function": { "arguments": text } });
                 if has_index {

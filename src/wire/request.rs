@@ -1,14 +1,12 @@
 //! The body of a request.
 
-use std::borrow::Cow;
-
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::outgoing::Outgoing;
 use crate::json::{Fields, Members};
-use crate::message::{Message, ToolCall};
+use crate::message::Message;
 use crate::provider::{CompletionRequest, ToolDefinition};
 use crate::secret::Mask;
 
@@ -92,12 +90,6 @@ const RESERVED: &[&str] =
 /// Says whether the model may call a tool.
 const TOOL_CHOICE: &str = "tool_choice";
 
-/// Where endpoints put the reasoning of a message.
-const REASONING: &[&str] = &["reasoning", "reasoning_content", "reasoning_details"];
-
-/// The name under which text that should have been arguments goes out.
-const INVALID: &str = "invalid_arguments";
-
 struct Body<'a> {
     request: &'a CompletionRequest<'a>,
     form: &'a RequestForm,
@@ -169,49 +161,22 @@ impl Serialize for Messages<'_> {
         if !request.system_prompt.is_empty() {
             seq.serialize_element(&Message::system(request.system_prompt))?;
         }
+        let mut outgoing = Outgoing::new(request.model, form.omit_reasoning);
         for message in request.messages.iter().chain(request.closing) {
-            seq.serialize_element(sendable(message, form.omit_reasoning).as_ref())?;
+            seq.serialize_element(outgoing.message(message).as_ref())?;
         }
         seq.end()
     }
-}
-
-/// The message as an endpoint will take it back.
-///
-/// Some servers parse the arguments of earlier calls, and answer 500 from then on when one is not
-/// a JSON object. The conversation keeps what the model wrote; what goes out is
-/// `{"invalid_arguments":"..."}` with that text inside, or `{}` where there was none.
-fn sendable(message: &Message, omit_reasoning: bool) -> Cow<'_, Message> {
-    let Message::Assistant(assistant) = message else { return Cow::Borrowed(message) };
-    let omit = omit_reasoning && REASONING.iter().any(|name| assistant.extra.contains(name));
-    if !omit && assistant.tool_calls.iter().all(has_valid_arguments) {
-        return Cow::Borrowed(message);
-    }
-    let mut assistant = assistant.clone();
-    if omit {
-        assistant.extra.remove(REASONING);
-    }
-    for call in assistant.tool_calls.iter_mut().filter(|call| !has_valid_arguments(call)) {
-        call.arguments = match call.arguments.trim() {
-            "" => "{}".to_owned(),
-            text => serde_json::json!({ INVALID: text }).to_string(),
-        };
-    }
-    Cow::Owned(Message::Assistant(assistant))
-}
-
-/// Reads the arguments whole, because servers do: half a surrogate pair is valid to a parser that
-/// only skips strings, and an error to theirs.
-fn has_valid_arguments(call: &ToolCall) -> bool {
-    serde_json::from_str::<Value>(&call.arguments).is_ok_and(|value| value.is_object())
 }
 
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU64;
 
+    use serde_json::Value;
+
     use crate::json::Json;
-    use crate::message::AssistantMessage;
+    use crate::message::{AssistantMessage, ToolCall};
     use crate::time::Deadline;
 
     use super::*;

@@ -1,10 +1,9 @@
 //! The body of a response.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::ErrorObject;
-use crate::json::Members;
+use crate::json::{self, Elements, Members};
 use crate::message::AssistantMessage;
 use crate::provider::{Completion, FinishReason, ProviderError, Usage};
 
@@ -125,9 +124,38 @@ pub(super) fn take_finish_reason(choice: &mut Members<'_>) -> Result<FinishReaso
     Ok(FinishReason::parse(Some(&word)))
 }
 
+/// The most tool calls of one message. Nobody asks for so many at once; without a limit, telling
+/// them apart is a way to keep us busy for hours.
+pub(super) const CALLS_MAX: usize = 128;
+
 pub(super) fn read_message(raw: &RawValue) -> Result<AssistantMessage, String> {
-    AssistantMessage::from_members(read_object(raw, "choices[0].message")?)
-        .map_err(|error| format!("choices[0].message.{error}"))
+    let place = "choices[0].message";
+    let members = read_object(raw, place)?;
+    let calls = members.get("tool_calls").and_then(json::elements);
+    if calls.is_some_and(|mut calls| calls.nth(CALLS_MAX).is_some()) {
+        return Err(format!("{place}.tool_calls: more than {CALLS_MAX} calls"));
+    }
+    let mut message =
+        AssistantMessage::from_members(members).map_err(|error| format!("{place}.{error}"))?;
+    for call in &mut message.tool_calls {
+        drop_placeholders(&mut call.arguments);
+    }
+    Ok(message)
+}
+
+/// Drops an empty object before a further object: some gateways send it first in the place of
+/// arguments that are still to come. Anything else that is not one object stays what it is.
+fn drop_placeholders(arguments: &mut String) {
+    let mut rest = arguments.as_str();
+    while let Some(further) = behind_empty_object(rest).filter(|rest| rest.starts_with('{')) {
+        rest = further;
+    }
+    arguments.drain(..arguments.len() - rest.len());
+}
+
+fn behind_empty_object(text: &str) -> Option<&str> {
+    let inside = text.trim_ascii_start().strip_prefix('{')?;
+    Some(inside.trim_ascii_start().strip_prefix('}')?.trim_ascii_start())
 }
 
 pub(super) fn read_usage(mut usage: Members<'_>) -> Usage {
@@ -169,12 +197,12 @@ pub(super) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-pub(super) fn elements<'a>(raw: &'a RawValue, what: &str) -> Result<Vec<&'a RawValue>, String> {
-    Vec::deserialize(raw).map_err(|_| format!("{what} is {} and not a list", kind(raw)))
+pub(super) fn elements<'a>(raw: &'a RawValue, what: &str) -> Result<Elements<'a>, String> {
+    json::elements(raw).ok_or_else(|| format!("{what} is {} and not a list", kind(raw)))
 }
 
 pub(super) fn first_element(raw: &RawValue) -> Option<&RawValue> {
-    elements(raw, "").ok()?.first().copied()
+    json::elements(raw)?.next()
 }
 
 /// What kind of value it is, for messages.

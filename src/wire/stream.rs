@@ -543,8 +543,19 @@ mod tests {
         for (fragments, expected) in [
             (&[r#"{ "a": [1, " "] }"#][..], r#"{"a":[1," "]}"#),
             (&["\"\"", r#"{"a":"\n"}"#, "null", "\"\""], r#"{"a":"\n"}"#),
-            // What the two mean together is anybody's guess, and no JSON.
-            (&["{}", r#""{\"a\":1}""#], r#"{}{"a":1}"#),
+            // The empty object only held the place of the other.
+            (&["{}", r#""{\"a\":1}""#], r#"{"a":1}"#),
+            (&[r#""{}""#, r#""{\"a\"""#, r#"":1}""#], r#"{"a":1}"#),
+            (&[r#""{ }\n""#, "{}", r#"" {\"a\":1}""#], r#"{"a":1}"#),
+            (&["{}", "\"\"", "null"], "{}"),
+            (&["{}", "{}"], "{}"),
+            (&["{}", r#""{\"a\"""#], r#"{"a""#),
+            // What these mean is anybody's guess, and no JSON.
+            (&[r#"{"a":1}"#, "{}"], r#"{"a":1}{}"#),
+            (&[r#"{"a":1}"#, r#"{"a":2}"#], r#"{"a":1}{"a":2}"#),
+            (&["[]", r#"{"a":1}"#], r#"[]{"a":1}"#),
+            (&["{}", "[1]"], "{}[1]"),
+            (&["{}", r#""x{}""#], "{}x{}"),
             (&[], ""),
         ] {
             let fragments: Vec<String> = ["null"]
@@ -808,7 +819,11 @@ mod tests {
         let calls: Vec<String> = (0..=128).map(|n| format!("{{\"index\":{n}}}")).collect();
         let members: Vec<String> = (0..=1_000).map(|n| format!("{{\"m{n}\":{n}}}")).collect();
         let calls = chunk(&format!("{{\"tool_calls\":[{}]}}", calls.join(",")));
-        check_unreadable(events([&*calls]), "choices[0].delta.more than 128 tool calls", &calls);
+        check_unreadable(
+            events([&*calls]),
+            "choices[0].delta.tool_calls: more than 128 calls",
+            &calls,
+        );
         let members: Vec<&str> = members.iter().map(String::as_str).collect();
         check_unreadable(stream(&members), "choices[0].delta.more than", chunk(members[100]));
     }
