@@ -178,7 +178,8 @@ impl OpenAi {
         }
         let mut body = BodyReader::new(body.into_reader(), self.read_deadline.clone());
         let status = parts.status.as_u16();
-        if status != 200 {
+        // Some gateways answer 201, and some that change a body 203.
+        if !matches!(status, 200 | 201 | 203) {
             // However the body ends, the status is what matters, unless the run's time is over.
             self.read_deadline.limit(REFUSAL_TIME);
             let _ = body.read_all(REFUSAL_MAX);

@@ -47,6 +47,9 @@ mod roots;
 /// Resume, torn logs, full disks, failing syncs, `kill -9`.
 #[cfg(unix)]
 mod sessions;
+/// Shapes of messages, and how they go back.
+#[cfg(unix)]
+mod shapes;
 /// Signals and the deadline, whatever the binary is blocked in.
 #[cfg(unix)]
 mod signals;

@@ -74,7 +74,7 @@
 //! | 98 | garbage behind a body | - | wire::response::what_is_no_json_is_said_to_be_what_it_is |
 //! | 99 | an argument that is not UTF-8 | - | flags::an_argument_or_variable_that_is_not_utf8_is_a_usage_error |
 //! | 99 | standard input that is not UTF-8 | - | flags::an_empty_prompt_is_told_wherever_it_comes_from |
-//! | 100 | which statuses are tried again | - | wire::every_status_but_200_is_an_error_with_its_body |
+//! | 100 | which statuses are tried again | - | wire::every_status_that_is_no_success_is_an_error_with_its_body |
 //! | 100 | a redirect to another host | - | wire::a_redirect_is_an_error_and_the_key_is_not_sent_there |
 //! | 101 | no git | - | reports::git_is_not_needed_and_a_broken_repository_does_no_harm |
 

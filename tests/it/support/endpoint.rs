@@ -603,6 +603,10 @@ fn police_call(call: &Value) -> Result<&str, String> {
     check(call["type"] == "function", || format!("a call without its type: {call}"))?;
     let name = call["function"]["name"].as_str().unwrap_or_default();
     check(!name.is_empty(), || format!("a call without a name: {call}"))?;
+    for text in [id, name] {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        check(text.len() <= 64 && text.bytes().all(plain), || format!("{text:?} in {call}"))?;
+    }
     let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
     let object = serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
     check(object, || format!("arguments that are not an object: {call}"))?;
