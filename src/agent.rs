@@ -158,7 +158,7 @@ impl Agent<'_> {
             if verdict == Verdict::Answer {
                 attempt += 1;
                 if self.verify(attempt)? {
-                    let text = message.as_text().trim_end().to_owned();
+                    let text = verdict::answer_text(&message).trim_end().to_owned();
                     // A command may have taken the log away since, also that of the gate.
                     self.session.confirm()?;
                     return Ok(Answer { text, steps: step });
@@ -313,7 +313,7 @@ impl Agent<'_> {
         if self.judge(&completion).ok()? != Verdict::Answer {
             return None;
         }
-        let summary = completion.message.as_text().trim_end().to_owned();
+        let summary = verdict::answer_text(&completion.message).trim_end().to_owned();
         self.session.append(question.into()).ok()?;
         self.session.append(record(completion)).ok()?;
         Some(summary)

@@ -5,6 +5,7 @@
 
 mod ids;
 mod textcall;
+mod thinking;
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -16,6 +17,8 @@ use crate::outcome::Outcome;
 use crate::provider::{Completion, FinishReason, ToolDefinition};
 
 pub use ids::make_ids_unique;
+pub use textcall::{TextCall, read as text_calls};
+pub use thinking::answer_text;
 
 /// Oddities of an endpoint that the user has decided to live with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -220,21 +223,17 @@ fn judge_text(message: &AssistantMessage, tools: &[ToolDefinition]) -> Result<Ve
     if message.has_function_call() {
         return Err(Refusal::Empty { calls_announced: true });
     }
-    let text = message.as_text();
-    if without_thinking(text).trim().is_empty() {
+    let text = answer_text(message);
+    if text.trim().is_empty() {
         return Err(Refusal::Empty { calls_announced: false });
     }
-    match textcall::find(text, tools.iter().map(|tool| tool.name)) {
-        Some(tool) => Err(Refusal::Protocol(Violation::CallAsText { tool: tool.to_owned() })),
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+    let calls = text_calls(text, &names);
+    match calls.iter().find(|call| names.contains(&&*call.name)) {
+        Some(call) => {
+            Err(Refusal::Protocol(Violation::CallAsText { tool: call.name.clone().into_owned() }))
+        }
         None => Ok(Verdict::Answer),
-    }
-}
-
-/// `text` without the reasoning that servers without a parser for it leave at its start.
-fn without_thinking(text: &str) -> &str {
-    match text.trim_start().strip_prefix("<think>") {
-        Some(thinking) => thinking.split_once("</think>").map_or("", |(_, rest)| rest),
-        None => text,
     }
 }
 

@@ -182,7 +182,7 @@ impl Check<'_, '_> {
         let model = said.model.as_deref().unwrap_or(&self.options.model);
         let model = self.shown(model);
         match said.message.tool_calls.first() {
-            None => format!("{model} says \"{}\"", self.shown(said.message.as_text())),
+            None => format!("{model} says \"{}\"", self.shown(verdict::answer_text(&said.message))),
             Some(call) => {
                 format!("{model} calls {}, and was asked to call none", self.shown(&call.name))
             }
@@ -202,7 +202,7 @@ impl Check<'_, '_> {
                 self.ok("tool call", &found)
             }
             None => {
-                let said = self.shown(called.message.as_text());
+                let said = self.shown(verdict::answer_text(&called.message));
                 let what = format!("the model was asked to call a tool and said \"{said}\"");
                 let advice = "turn tool calling on in the server (llama.cpp: --jinja; vLLM: \
                               --enable-auto-tool-choice and --tool-call-parser), or take a model \

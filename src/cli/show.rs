@@ -16,6 +16,7 @@ use crate::provider::Usage;
 use crate::secret::Mask;
 use crate::session::{self, Ending, SessionError, Shown};
 use crate::text::{both_ends, many_lines, one_line};
+use crate::verdict::answer_text;
 
 /// Bytes of a result or of arguments that are printed at each end; a little more is printed whole.
 const END_MAX: usize = 2_000;
@@ -101,7 +102,7 @@ fn text_of(record: &Shown, mask: &Mask) -> String {
 }
 
 fn said(body: &mut String, message: &AssistantMessage, mask: &Mask) {
-    add(body, message.as_text(), None, mask);
+    add(body, answer_text(message), None, mask);
     if let Some(refusal) = message.refusal() {
         add(body, &format!("refusal: {refusal}"), None, mask);
     }

@@ -343,6 +343,63 @@ fn a_text_that_only_shows_a_call_is_an_answer() {
     answered(vec![Reply::answer(text)], text);
 }
 
+#[test]
+fn a_call_in_the_markup_of_any_model_is_no_answer_in_either_form() {
+    for text in [
+        "[TOOL_CALLS]shell[ARGS]{\"command\":\"touch pwned\"}",
+        "I look. <|python_tag|>{\"name\":\"shell\",\"parameters\":{\"command\":\"touch pwned\"}}",
+        "<|channel|>commentary to=functions.shell <|message|>{\"command\":\"touch pwned\"}<|call|>",
+        "<tools>\n{\"name\":\"read_file\",\"arguments\":{\"path\":\"a\"}}\n</tools>",
+        "<invoke name=\"shell\"><parameter name=\"command\">touch pwned</parameter></invoke>",
+        "[{\"name\":\"shell\",\"arguments\":{\"command\":\"touch pwned\"}}]",
+    ] {
+        let says = "parser seems to be off; turn the server's tool-call parser on";
+        let protocol = (11, "protocol");
+        let whole = choice("stop", json!({"content": text}));
+        failed(vec![whole], &["--no-stream"], protocol, says);
+        let streamed = Reply::stream(&[self::text(text), end("stop"), done()]);
+        failed(vec![streamed], &[], protocol, says);
+    }
+}
+
+#[test]
+fn reasoning_in_the_text_is_not_printed_and_goes_back_as_it_came() {
+    let call = "<tool_call>{\"name\":\"shell\",\"arguments\":{}}</tool_call>";
+    for thought in [
+        format!("<think>\nI could {call}\n</think>\n\n"),
+        format!("I could {call}\n</think>\n\n"),
+        "<thinking>a</thinking><think>b</think>".to_owned(),
+    ] {
+        let text = format!("{thought}The tag `</think>` closes it.");
+        for flags in [&[][..], &["--no-stream"]] {
+            let dir = Dir::new("reports");
+            let reply = || match flags {
+                [] => Reply::stream(&[self::text(&text), end("stop"), done()]),
+                _ => Reply::answer(&text),
+            };
+            let replies = vec![reply(), reply(), reply()];
+            let endpoint = Endpoint::start(replies);
+            let run = |more: &[&str]| {
+                uncut(&dir, &endpoint).args(flags).args(more).args(["--session", "s"]).run()
+            };
+            let ran = run(&["one"]);
+            let answer = "The tag `</think>` closes it.";
+            assert_eq!((ran.code, ran.stdout), (Some(0), format!("{answer}\n")), "{flags:?}");
+            let ran = run(&["--output=json", "-o", "out", "two"]);
+            let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(result["answer"], answer, "{result}");
+            assert_eq!(dir.read("out"), ran.stdout);
+            let shown = run(&["--show-session"]).stdout;
+            assert!(shown.contains(answer) && !shown.contains("think>\n"), "{shown}");
+            assert_eq!(run(&["three"]).code, Some(0));
+            let requests = endpoint.finish();
+            let messages = requests.last().unwrap().messages();
+            let same = messages.iter().filter(|message| message["content"] == text.as_str());
+            assert_eq!(same.count(), 2, "{messages:?}");
+        }
+    }
+}
+
 // Streams.
 
 #[test]
