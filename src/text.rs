@@ -117,12 +117,41 @@ fn push_safe(text: &mut String, character: char) {
     }
 }
 
-/// Characters that move the cursor, change colours or reorder what stands around them.
+/// Characters that move the cursor, change colours, reorder what stands around them or can't be
+/// seen: the controls, and what Unicode calls format characters (Cf) or ignorable by default.
 fn is_unsafe(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(character, '\u{2066}'..='\u{2069}' | '\u{feff}')
+    let code = u32::from(character);
+    character.is_control() || UNSAFE.iter().any(|(first, last)| (*first..=*last).contains(&code))
 }
+
+/// The first and the last of each range. The joiners are among them: a script that needs them stays
+/// readable without, and text can be hidden in them.
+const UNSAFE: [(u32, u32); 24] = [
+    (0xad, 0xad),
+    (0x34f, 0x34f),
+    (0x600, 0x605),
+    (0x61c, 0x61c),
+    (0x6dd, 0x6dd),
+    (0x70f, 0x70f),
+    (0x890, 0x891),
+    (0x8e2, 0x8e2),
+    (0x115f, 0x1160),
+    (0x17b4, 0x17b5),
+    (0x180b, 0x180f),
+    (0x200b, 0x200f),
+    (0x2028, 0x202e),
+    (0x2060, 0x206f),
+    (0x3164, 0x3164),
+    (0xfeff, 0xfeff),
+    (0xffa0, 0xffa0),
+    (0xfff0, 0xfffb),
+    (0x110bd, 0x110bd),
+    (0x110cd, 0x110cd),
+    (0x13430, 0x1343f),
+    (0x1bca0, 0x1bca3),
+    (0x1d173, 0x1d17a),
+    (0xe0000, 0xe0fff),
+];
 
 #[cfg(test)]
 mod tests {
