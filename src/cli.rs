@@ -11,11 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::outcome::Outcome;
-use crate::secret::Mask;
 use args::{Request, parse};
 use assemble::Inputs;
 use failure::Failure;
+use inputs::Start;
 use report::Reporter;
+use secrets::Secrets;
 
 mod args;
 mod assemble;
@@ -31,6 +32,7 @@ mod providers;
 mod publish;
 mod pulse;
 mod report;
+mod secrets;
 mod show;
 mod watch;
 
@@ -60,10 +62,12 @@ pub struct Invocation<'a> {
 pub fn run(invocation: Invocation<'_>) -> Outcome {
     let Invocation { args, env, directory, stdin, stdin_is_terminal, owns_process, .. } =
         invocation;
-    let mut reporter = Reporter::new(invocation.stdout, invocation.stderr);
-    reporter.publisher.set_mask(Mask::new(parse::keys(&args, &env)));
-    let mut inputs = Inputs { env: &env, directory, stdin, stdin_is_terminal, owns_process };
-    let ended = match parse::parse(&args, &env) {
+    let request = parse::parse(&args, &env);
+    let start = Start(directory.as_deref());
+    let Secrets { mask, key } = secrets::collect(&args, &env, request.as_ref().ok(), start);
+    let mut reporter = Reporter::new(invocation.stdout, invocation.stderr, mask);
+    let mut inputs = Inputs { env: &env, directory, key, stdin, stdin_is_terminal, owns_process };
+    let ended = match request {
         Ok(Request::Help { full: true }) => Ok(Some(help::full())),
         Ok(Request::Help { full: false }) => Ok(Some(help::short())),
         Ok(Request::Version) => Ok(Some(concat!("uncut ", env!("CARGO_PKG_VERSION")).to_owned())),

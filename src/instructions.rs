@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use ring::digest::{SHA256, digest};
 
 use crate::fs::open_regular;
-use crate::secret::Mask;
+use crate::secret::{Held, Mask};
 
 /// The most bytes of AGENTS.md files that a run takes in, all of them together.
 pub const MAX: usize = 32 * 1024;
@@ -189,9 +189,13 @@ pub fn read(path: &Path, max: usize, mask: &Mask) -> Result<Instructions, Unusab
         left_out: if is_whole { 0 } else { size - text.len() as u64 },
         sha256: sha256(fitting),
     };
-    let text = mask.text(text.strip_prefix('\u{feff}').unwrap_or(text));
-    let open = if is_whole { 0 } else { mask.open_end(text.as_bytes()) };
-    Ok(Instructions { file, text: text[..text.len() - open].to_owned() })
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = if is_whole {
+        mask.text(text).into_owned()
+    } else {
+        mask.piece(&mut Held::default(), text)
+    };
+    Ok(Instructions { file, text })
 }
 
 /// The whole lines that fit into `max` bytes; of an endless first line the characters that fit.

@@ -6,6 +6,7 @@
 //! view of an object that is being taken apart.
 
 mod elements;
+mod strings;
 mod whole;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 pub(crate) use elements::{Elements, elements};
+pub(crate) use strings::{JsonString, map_strings};
 pub(crate) use whole::is_object;
 
 /// One JSON value, kept as its text without white space between tokens.

@@ -5,6 +5,8 @@
 //! in shape (null for absent, content as parts, arguments as an object) and strict in meaning:
 //! an error names the member that could not be read.
 
+mod masked;
+
 use std::fmt;
 
 use serde::ser::SerializeMap;

@@ -43,7 +43,8 @@ use crate::wire::{self, RequestForm};
 use body::{BodyError, BodyReader, encoding, is_chunked, is_cut, retry_after, shown};
 use connect::Connect;
 use deadline::ReadDeadline;
-pub use endpoint::Endpoint;
+pub(crate) use endpoint::parts_of_url;
+pub use endpoint::{Endpoint, secrets_of_url};
 use errors::is_closed;
 pub use headers::Header;
 use limits::{CONNECT_TIMEOUT, Limits};
@@ -97,7 +98,8 @@ pub struct Settings {
     pub proxy: Option<Proxy>,
     /// Whose certificates are trusted.
     pub roots: Roots,
-    /// What is masked in requests and in errors, beside the key and what the URLs hold.
+    /// What is masked in requests and in errors: the key, and what [`secrets_of_url`] and
+    /// [`Header::secrets`] give of the rest.
     pub mask: Mask,
 }
 
@@ -117,14 +119,9 @@ impl OpenAi {
     /// # Errors
     ///
     /// What of the settings can't be used, without any part of a URL or key.
-    pub fn new(mut settings: Settings) -> Result<OpenAi, String> {
-        settings.mask.extend(settings.key.clone());
-        settings.mask.extend(settings.endpoint.secrets());
-        settings.mask.extend(settings.headers.iter().filter_map(Header::secret));
-        settings.mask.extend(settings.proxy.iter().flat_map(Proxy::secrets));
+    pub fn new(settings: Settings) -> Result<OpenAi, String> {
         let uri: Uri = settings.endpoint.url().parse().map_err(|_| "the base URL is not a URL")?;
         let hop = settings.proxy.as_ref().map(ProxyHop::new).transpose()?;
-        settings.mask.extend(hop.as_ref().and_then(|hop| hop.basic.clone()));
         let proxy = settings.proxy.as_ref().map(Proxy::uri).map(|uri| uri.parse());
         let proxy = proxy.transpose().map_err(|_| "the proxy can't be used")?;
         let (key, basic) = (settings.key.as_ref(), settings.endpoint.basic());
@@ -145,11 +142,6 @@ impl OpenAi {
             worked: Mutex::default(),
         };
         Ok(OpenAi { agent: agent(connect), uri, authorization, settings, read_deadline, progress })
-    }
-
-    /// Everything that is masked: what the settings say, the key, and what the URLs hold.
-    pub fn mask(&self) -> &Mask {
-        &self.settings.mask
     }
 
     /// How far the last request came.

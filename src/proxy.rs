@@ -6,7 +6,6 @@
 use std::ffi::OsString;
 use std::net::IpAddr;
 
-use crate::secret::Secret;
 use crate::url::{Url, UserInfo, bracketed};
 
 /// An HTTP proxy. `Debug` does not show its user and password.
@@ -51,11 +50,6 @@ impl Proxy {
         };
         let value = value.to_str().ok_or_else(|| format!("{name}: not UTF-8"))?;
         Proxy::parse(value).map(Some).map_err(|problem| format!("{name}: {problem}"))
-    }
-
-    /// The password.
-    pub(crate) fn secrets(&self) -> Option<Secret> {
-        Secret::parse(self.user_info.as_ref()?.secret()).ok().flatten()
     }
 
     /// The host and port, for messages.

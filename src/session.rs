@@ -28,7 +28,6 @@ mod repair;
 mod show;
 mod storage;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
@@ -222,12 +221,9 @@ impl Session {
 
     /// The line of a record, newline included. The record is dropped here, before the line is
     /// read back, so that a large message is not kept twice beside its line.
-    fn line(&self, record: Record) -> Result<String, String> {
-        let line = record.to_line(SystemTime::now()).map_err(|error| error.to_string())?;
-        let mut line = match self.mask.text(&line) {
-            Cow::Owned(masked) => masked,
-            Cow::Borrowed(_) => line,
-        };
+    fn line(&self, mut record: Record) -> Result<String, String> {
+        record.mask(&self.mask);
+        let mut line = record.to_line(SystemTime::now()).map_err(|error| error.to_string())?;
         line.push('\n');
         Ok(line)
     }

@@ -7,6 +7,7 @@
 mod arguments;
 mod edit;
 mod lines;
+mod masked;
 mod mismatch;
 mod nested;
 mod path;
@@ -144,6 +145,9 @@ impl From<ToolError> for Output {
         Output::new(text, summary)
     }
 }
+
+/// The names of all tools.
+pub const NAMES: [&str; 4] = ["shell", "read_file", "write_file", "edit_file"];
 
 /// The tools of a run, in the order in which they are offered.
 pub struct Toolbox {

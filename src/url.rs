@@ -66,17 +66,31 @@ impl Url {
     }
 }
 
+/// The parts of a URL that may hold secrets, whatever else of it can't be used.
+pub(crate) struct Parts<'a> {
+    pub(crate) user_info: Option<&'a str>,
+    pub(crate) query: &'a str,
+}
+
+impl Parts<'_> {
+    pub(crate) fn of(text: &str) -> Parts<'_> {
+        let text = text.trim();
+        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let authority = rest.split('/').next().unwrap_or(rest);
+        // A password may have a slash in it that should have been escaped.
+        let user_info = authority.rsplit_once('@').or_else(|| rest.rsplit_once('@'));
+        let user_info = user_info.map(|(user_info, _)| user_info);
+        Parts { user_info, query: query.split('#').next().unwrap_or(query) }
+    }
+}
+
 /// The host as it stands in a URL.
 pub(crate) fn bracketed(host: &str) -> Cow<'_, str> {
     if host.contains(':') { format!("[{host}]").into() } else { host.into() }
 }
 
 impl UserInfo {
-    /// The password, or the user where there is none: then it is a token.
-    pub(crate) fn secret(&self) -> &str {
-        if self.password.is_empty() { &self.user } else { &self.password }
-    }
-
     fn parse(text: &str) -> Result<UserInfo, String> {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
         match (percent_decoded(user), percent_decoded(password)) {
@@ -120,7 +134,7 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
     Ok((host, port))
 }
 
-fn percent_decoded(text: &str) -> Option<String> {
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {

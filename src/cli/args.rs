@@ -34,6 +34,24 @@ pub(super) enum Request {
     Run(Box<Options>),
 }
 
+impl Request {
+    pub(super) fn common(&self) -> Option<&Common> {
+        match self {
+            Request::Help { .. } | Request::Version => None,
+            Request::Session(task) => Some(&task.common),
+            Request::Check(options) | Request::Run(options) => Some(&options.common),
+        }
+    }
+
+    /// The working directory, as it was named.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        match self {
+            Request::Help { .. } | Request::Version | Request::Session(_) => None,
+            Request::Check(options) | Request::Run(options) => Some(&options.directory.path),
+        }
+    }
+}
+
 /// Everything that a run depends on, valid in itself: what is left to find out is what is on disk.
 #[derive(Debug, PartialEq)]
 pub(super) struct Options {
@@ -201,7 +219,7 @@ impl fmt::Display for Origin {
 }
 
 /// Why the program can't do what it was called for, on one line: what, and what about it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UsageError(String);
 
 impl UsageError {

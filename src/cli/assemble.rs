@@ -28,6 +28,8 @@ use crate::tools::{Finished, Output, Shell, Toolbox};
 pub(super) struct Inputs<'a> {
     pub(super) env: &'a [(OsString, OsString)],
     pub(super) directory: Option<PathBuf>,
+    /// The key that is sent and where it came from, or why it can't be used.
+    pub(super) key: Result<Option<(Secret, Origin)>, UsageError>,
     pub(super) stdin: &'a mut dyn Read,
     pub(super) stdin_is_terminal: bool,
     pub(super) owns_process: bool,
@@ -40,11 +42,11 @@ impl Inputs<'_> {
 }
 
 /// What everything needs.
-pub(super) struct Begun<'a> {
+pub(super) struct Begun {
     pub(super) processes: Arc<Processes>,
     pub(super) key: Option<Secret>,
     /// Where the key came from.
-    pub(super) origin: Option<&'a Origin>,
+    pub(super) origin: Option<Origin>,
 }
 
 /// Makes that ready, the ways that results take, and the watch for whatever may end the process.
@@ -53,12 +55,12 @@ pub(super) struct Begun<'a> {
 /// # Errors
 ///
 /// What of it can't be used.
-pub(super) fn begin<'a>(
-    common: &'a Common,
+pub(super) fn begin(
+    common: &Common,
     files: &[&Path],
     inputs: &Inputs<'_>,
     reporter: &mut Reporter<'_>,
-) -> Result<Begun<'a>, Failure> {
+) -> Result<Begun, Failure> {
     reporter.verbosity = common.verbosity;
     let start = inputs.start();
     let file = common.output_file.as_ref();
@@ -67,7 +69,7 @@ pub(super) fn begin<'a>(
         Ok(file) => (file, None),
         Err(problem) => (None, Some(problem)),
     };
-    reporter.publisher = Arc::new(Publisher::new(common.format, file, reporter.mask()));
+    reporter.publisher = Arc::new(Publisher::new(common.format, file, reporter.mask().clone()));
     problem.map_or(Ok(()), Err)?;
     // Before anything is paid for.
     reporter.find_stdout()?;
@@ -76,10 +78,7 @@ pub(super) fn begin<'a>(
         let publisher = Arc::clone(&reporter.publisher);
         watch::start(Arc::clone(&processes), publisher, common)?;
     }
-    let (key, origin) = inputs::key(&common.key, inputs.start())?.unzip();
-    let mut mask = reporter.mask();
-    mask.extend(key.clone());
-    reporter.publisher.set_mask(mask);
+    let (key, origin) = inputs.key.clone()?.unzip();
     Ok(Begun { processes, key, origin })
 }
 
@@ -137,18 +136,18 @@ pub(super) fn run(
         Arc::clone(&processes),
     );
     let system_prompt =
-        system_prompt(options, start, &directory, shell.is_some(), &reporter.mask())?;
+        system_prompt(options, start, &directory, shell.is_some(), reporter.mask())?;
     for file in &system_prompt.files {
         reporter.instructions(file);
     }
     let mut provider = provider(options, inputs, key, reporter)?;
-    let verifier = verifier(options, shell.as_ref(), &reporter.mask())?;
+    let verifier = verifier(options, shell.as_ref(), reporter.mask())?;
     let mut verify = verifier
         .as_ref()
         .map(|(command, shell)| (*command, move |deadline| verified(command, shell, deadline)));
-    let toolbox = Toolbox::new(&directory, shell, &reporter.mask());
+    let toolbox = Toolbox::new(&directory, shell, reporter.mask());
     let mut session = session(options, start, reporter)?
-        .with_mask(reporter.mask())
+        .with_mask(reporter.mask().clone())
         .with_gate(Arc::clone(&reporter.publisher.gate));
     let mut toolbox = match options.agents_md {
         AgentsMd::Discover => {
@@ -187,7 +186,7 @@ pub(super) fn run(
     });
     match result {
         Ok(answer) => Ok(answer.text),
-        Err(error) => Err(failure(error, &credentials(options, origin))),
+        Err(error) => Err(failure(error, &credentials(options, origin.as_ref()))),
     }
 }
 
@@ -265,7 +264,7 @@ fn repair(origin: &Origin, path: &Path, reporter: &mut Reporter<'_>) -> Result<S
     }
     // Now, because who resumes the log later can't see that results are missing.
     let mut session =
-        session.with_mask(reporter.mask()).with_gate(Arc::clone(&reporter.publisher.gate));
+        session.with_mask(reporter.mask().clone()).with_gate(Arc::clone(&reporter.publisher.gate));
     let unanswered = session.answer_interrupted_calls().map_err(|error| unusable(origin, error))?;
     if let Some(unanswered) = unanswered {
         reporter.warnings(&[unanswered.to_string()]);

@@ -69,11 +69,11 @@ pub(super) fn run(
     let directory = inputs::directory(inputs.start(), &options.directory)?;
     let env = inputs.env.iter().cloned();
     let shell = Shell::new(&directory, env, options.settings.command_timeout, processes);
-    let mask = &reporter.mask();
+    let mask = &reporter.mask().clone();
     let prompt = system_prompt(&options, inputs.start(), &directory, shell.is_some(), mask)?;
     let tools = Toolbox::new(&directory, shell, mask);
     let openai = openai(&options, endpoint, inputs, key, reporter)?;
-    let credentials = credentials(&options, origin);
+    let credentials = credentials(&options, origin.as_ref());
     let mut check = Check { options: &options, openai, credentials, found: Vec::new(), reporter };
     check.all(&prompt.text, tools.definitions(), deadline)
 }

@@ -24,17 +24,17 @@ pub(super) fn object(event: &Event<'_>, took: Duration, mask: &Mask) -> (&'stati
     match event {
         Event::StepStarted { step } => ("step", object.with("step", step)),
         Event::Completed { step, finish_reason, usage } => {
-            let reason = finish_reason.word();
+            let reason = finish_reason.word().map(|word| mask.name(word));
             let tokens = Tokens::from(*usage).object();
-            let object = object.with("step", step).with("finish_reason", reason);
+            let object = object.with("step", step).with_word("finish_reason", reason.as_deref());
             ("completion", object.with_object("tokens", Some(tokens)))
         }
         Event::ToolStarted { step, call } => {
-            let object = named(object.with("step", step), call);
+            let object = named(object.with("step", step), call, mask);
             ("tool_call", long(object, "arguments", &call.arguments, mask))
         }
         Event::ToolEnded { step, call, output } => {
-            let object = named(object.with("step", step), call);
+            let object = named(object.with("step", step), call, mask);
             ("tool_result", printed(object, output, took, mask))
         }
         Event::SummingUp => ("summing_up", object),
@@ -81,8 +81,8 @@ pub(super) fn silence(silent: &[SocketAddr], used: SocketAddr) -> String {
     format!("no answer from {}; from now on {used} is tried first", silent.join(", "))
 }
 
-fn named(object: Object, call: &ToolCall) -> Object {
-    object.with("id", &call.id).with("name", &call.name)
+fn named(object: Object, call: &ToolCall, mask: &Mask) -> Object {
+    object.with("id", &call.id).with_word("name", Some(&mask.name(&call.name)))
 }
 
 fn printed(object: Object, output: &Output, took: Duration, mask: &Mask) -> Object {

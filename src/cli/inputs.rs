@@ -80,18 +80,18 @@ pub(super) fn prompt(
 }
 
 /// The key, and where it comes from.
-pub(super) fn key<'a>(
-    source: &'a KeySource,
+pub(super) fn key(
+    source: &KeySource,
     start: Start<'_>,
-) -> Result<Option<(Secret, &'a Origin)>, UsageError> {
+) -> Result<Option<(Secret, Origin)>, UsageError> {
     match source {
         KeySource::None => Ok(None),
-        KeySource::Given { origin, secret } => Ok(Some((secret.clone(), origin))),
+        KeySource::Given { origin, secret } => Ok(Some((secret.clone(), origin.clone()))),
         KeySource::File(Named { origin, path }) => {
             let secret = read_key(&start.resolve(path))
                 // Without the name of the file: sooner or later somebody gives the key itself.
                 .map_err(|problem| UsageError::new(origin, format_args!("the file: {problem}")))?;
-            Ok(Some((secret, origin)))
+            Ok(Some((secret, origin.clone())))
         }
     }
 }

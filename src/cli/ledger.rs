@@ -59,8 +59,8 @@ impl Probed {
     /// Its members in a result and in an event.
     pub(super) fn add_to(&self, object: Object) -> Object {
         object
-            .with("check", self.name)
-            .with("outcome", self.outcome.word())
+            .with_word("check", Some(self.name))
+            .with_word("outcome", Some(self.outcome.word()))
             .with("found", &self.found)
     }
 }
@@ -177,8 +177,8 @@ impl Ledger {
             warnings.push(format!("{} further warnings are on stderr", self.warnings_left_out));
         }
         let object = object
-            .with("uncut", env!("CARGO_PKG_VERSION"))
-            .with("outcome", outcome.word())
+            .with_word("uncut", Some(env!("CARGO_PKG_VERSION")))
+            .with_word("outcome", Some(outcome.word()))
             .with("exit_code", outcome.code())
             .with("message", ended.err().map(|failure| failure.what.as_str()))
             .with("advice", ended.err().and_then(|failure| failure.advice.as_deref()))
@@ -239,7 +239,7 @@ pub(super) fn instructions(file: &Loaded) -> Object {
         .with("path", shown(path))
         .with("bytes", bytes)
         .with("left_out", left_out)
-        .with("sha256", sha256)
+        .with_word("sha256", Some(sha256))
 }
 
 /// A path as JSON can have it.

@@ -9,15 +9,20 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::json::map_strings;
 use crate::secret::Mask;
 
 /// An object, member by member, in this order.
-pub(super) struct Object(String);
+pub(super) struct Object {
+    text: String,
+    /// Where the words of ours stand, which are never masked.
+    words: Vec<usize>,
+}
 
 impl Object {
     /// Without members so far.
     pub(super) fn new() -> Object {
-        Object("{".to_owned())
+        Object { text: "{".to_owned(), words: Vec::new() }
     }
 
     /// Adds a member.
@@ -25,80 +30,83 @@ impl Object {
         self.name(name);
         // Strings, numbers and lists of them always serialize.
         let value = serde_json::to_string(&value).unwrap_or_else(|_| "null".to_owned());
-        self.0.push_str(&value);
+        self.text.push_str(&value);
         self
+    }
+
+    /// Adds a member that is a word of ours: an outcome, a type, a time.
+    pub(super) fn with_word(mut self, name: &str, word: Option<&str>) -> Object {
+        let separator = usize::from(self.text.len() > 1);
+        self.words.push(self.text.len() + separator + name.len() + "\"\":".len());
+        self.with(name, word)
     }
 
     /// Adds a member that is an object itself, or null.
     pub(super) fn with_object(mut self, name: &str, object: Option<Object>) -> Object {
         self.name(name);
-        self.0.push_str(&object.map_or_else(|| "null".to_owned(), Object::finish));
+        match object {
+            Some(object) => self.push(&object.finish(), 0),
+            None => self.text.push_str("null"),
+        }
         self
     }
 
     /// Adds a member that is a list of objects.
     pub(super) fn with_objects(mut self, name: &str, objects: Vec<Object>) -> Object {
         self.name(name);
-        let objects: Vec<String> = objects.into_iter().map(Object::finish).collect();
-        self.0.push('[');
-        self.0.push_str(&objects.join(","));
-        self.0.push(']');
+        self.text.push('[');
+        for (index, object) in objects.into_iter().enumerate() {
+            if index > 0 {
+                self.text.push(',');
+            }
+            self.push(&object.finish(), 0);
+        }
+        self.text.push(']');
         self
     }
 
     /// Adds the members of another one.
     pub(super) fn followed_by(mut self, other: Object) -> Object {
-        let members = &other.0[1..];
-        if self.0.len() > 1 && !members.is_empty() {
-            self.0.push(',');
+        if self.text.len() > 1 && other.text.len() > 1 {
+            self.text.push(',');
         }
-        self.0.push_str(members);
+        self.push(&other, 1);
         self
     }
 
+    /// Adds what stands in another one from this place on.
+    fn push(&mut self, other: &Object, from: usize) {
+        let here = self.text.len();
+        self.words.extend(other.words.iter().map(|place| place + here - from));
+        self.text.push_str(&other.text[from..]);
+    }
+
     fn name(&mut self, name: &str) {
-        if self.0.len() > 1 {
-            self.0.push(',');
+        if self.text.len() > 1 {
+            self.text.push(',');
         }
-        self.0.push('"');
-        self.0.push_str(name);
-        self.0.push_str("\":");
+        self.text.push('"');
+        self.text.push_str(name);
+        self.text.push_str("\":");
     }
 
-    fn finish(mut self) -> String {
-        self.0.push('}');
-        self.0
+    fn finish(mut self) -> Object {
+        self.text.push('}');
+        self
     }
 
-    /// The whole object as a line, with the secrets masked in all of its strings.
+    /// The whole object as a line, with the secrets masked in all of its strings but for words.
     pub(super) fn into_line(self, mask: &Mask) -> String {
-        let mut line = ascii(&masked(&self.finish(), mask));
+        let Object { text, words } = self.finish();
+        let masked = map_strings(&text, &mut |string| {
+            let is_word = words.binary_search(&string.place).is_ok();
+            let masked = if is_word { Cow::Borrowed(string.text) } else { mask.text(string.text) };
+            matches!(masked, Cow::Owned(_)).then(|| masked.into_owned())
+        });
+        let mut line = ascii(&masked);
         line.push('\n');
         line
     }
-}
-
-/// The same JSON, masked. Each string is for itself, so that a number stays one that is spelled
-/// like a secret, and a secret is known however it is escaped.
-fn masked(json: &str, mask: &Mask) -> String {
-    let mut masked = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(start) = rest.find('"') {
-        let mut strings = serde_json::Deserializer::from_str(&rest[start..]).into_iter::<String>();
-        // There always is one: a quote outside of a string begins the next.
-        let Some(Ok(text)) = strings.next() else { break };
-        let end = start + strings.byte_offset();
-        match mask.text(&text) {
-            Cow::Borrowed(_) => masked.push_str(&rest[..end]),
-            Cow::Owned(text) => {
-                masked.push_str(&rest[..start]);
-                masked.push_str(&serde_json::to_string(&text).unwrap_or_default());
-            }
-        }
-        rest = &rest[end..];
-    }
-    masked.push_str(rest);
-    masked
 }
 
 /// The same JSON in ASCII. What is not ASCII stands in strings, where an escape means the same.

@@ -28,7 +28,7 @@ pub(super) fn provider(
             let path = inputs.start().resolve(path);
             let replay = Replay::open(&path);
             let replay = replay.map_err(|error| inputs::unusable(origin, &path, error))?;
-            Ok(Box::new(replay.with_mask(reporter.mask())))
+            Ok(Box::new(replay.with_mask(reporter.mask().clone())))
         }
         Completions::Endpoint(endpoint) => {
             Ok(Box::new(openai(options, endpoint, inputs, key, reporter)?))
@@ -36,7 +36,7 @@ pub(super) fn provider(
     }
 }
 
-/// The endpoint, which also tells what is to be masked.
+/// The endpoint.
 pub(super) fn openai(
     options: &Options,
     endpoint: &Endpoint,
@@ -58,11 +58,9 @@ pub(super) fn openai(
         headers: options.settings.headers.clone(),
         proxy,
         roots,
-        mask: reporter.mask(),
+        mask: reporter.mask().clone(),
     };
-    let openai = OpenAi::new(settings).map_err(|problem| UsageError::new("endpoint", problem))?;
-    reporter.publisher.set_mask(openai.mask().clone());
-    Ok(openai)
+    OpenAi::new(settings).map_err(|problem| UsageError::new("endpoint", problem))
 }
 
 fn certificates(

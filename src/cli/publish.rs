@@ -37,7 +37,7 @@ const FILE_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Publisher {
     /// Once it is closed, nothing more is said but the result.
     pub(super) gate: Arc<Gate>,
-    mask: Mutex<Mask>,
+    mask: Mask,
     pulse: Mutex<Pulse>,
     ledger: Mutex<Ledger>,
     format: Format,
@@ -68,11 +68,12 @@ enum LastWord {
 }
 
 impl Publisher {
-    /// Publishes in this form; to that file, too; and nothing that is to be masked.
+    /// Publishes in this form; to that file, too; and nothing that is to be masked. The mask holds
+    /// all that is secret: nothing is added to it later.
     pub(super) fn new(format: Format, file: Option<Target>, mask: Mask) -> Publisher {
         Publisher {
             gate: Arc::default(),
-            mask: Mutex::new(mask),
+            mask,
             pulse: Mutex::new(Pulse::new()),
             ledger: Mutex::new(Ledger::new()),
             format,
@@ -85,13 +86,8 @@ impl Publisher {
     }
 
     /// What is masked in everything that is written.
-    pub(super) fn mask(&self) -> Mask {
-        lock(&self.mask).clone()
-    }
-
-    /// Masks this from now on.
-    pub(super) fn set_mask(&self, mask: Mask) {
-        *lock(&self.mask) = mask;
+    pub(super) fn mask(&self) -> &Mask {
+        &self.mask
     }
 
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -123,7 +119,7 @@ impl Publisher {
     /// Writes a piece of text that is no answer, such as a session that is to be shown. Where a
     /// file has it too, it may be that nobody reads the rest of it from standard output.
     pub(super) fn text(&self, stdout: &mut dyn Write, text: &str) -> io::Result<()> {
-        let text = &self.mask().text(text);
+        let text = &self.mask.text(text);
         let _pass = self.gate.enter();
         self.keep(text);
         match self.put(stdout, text) {
@@ -207,7 +203,7 @@ impl Publisher {
     fn last(&self, ended: &Result<Option<String>, Failure>) -> String {
         if self.is_text() {
             let answer = ended.as_ref().ok().and_then(Option::as_ref);
-            let line = |answer: &String| format!("{}\n", self.mask().text(answer));
+            let line = |answer: &String| format!("{}\n", self.mask.text(answer));
             return answer.map_or_else(String::new, line);
         }
         let ended = ended.as_ref().map(|answer| answer.as_deref());
@@ -219,11 +215,11 @@ impl Publisher {
     fn line(&self, kind: &str, number: u64, members: Object) -> String {
         Object::new()
             .with("version", VERSION)
-            .with("type", kind)
+            .with_word("type", Some(kind))
             .with("seq", number)
-            .with("time", rfc3339(SystemTime::now()))
+            .with_word("time", Some(&rfc3339(SystemTime::now())))
             .followed_by(members)
-            .into_line(&self.mask())
+            .into_line(&self.mask)
     }
 
     fn keep(&self, text: &str) {
@@ -254,12 +250,6 @@ impl Publisher {
         });
         // What stands there is not of this run, and must not pass for it.
         replaced.map(drop).inspect_err(|_| drop(file.clear()))
-    }
-}
-
-impl Default for Publisher {
-    fn default() -> Publisher {
-        Publisher::new(Format::Text, None, Mask::default())
     }
 }
 

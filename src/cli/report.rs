@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::args::{Completions, Options, Verbosity};
+use super::args::{Completions, Format, Options, Verbosity};
 use super::failure::Failure;
 use super::object::Object;
 use super::publish::{Publisher, unwritten};
@@ -47,19 +47,23 @@ pub(super) struct Reporter<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    pub(super) fn new(stdout: &'a mut dyn Write, stderr: &'a mut dyn Write) -> Reporter<'a> {
+    pub(super) fn new(
+        stdout: &'a mut dyn Write,
+        stderr: &'a mut dyn Write,
+        mask: Mask,
+    ) -> Reporter<'a> {
         Reporter {
             verbosity: Verbosity::Normal,
             max_steps: 0,
-            publisher: Arc::default(),
+            publisher: Arc::new(Publisher::new(Format::Text, None, mask)),
             stdout,
             stderr,
             call_started: Instant::now(),
         }
     }
 
-    /// What is never shown, as far as it is known by now.
-    pub(super) fn mask(&self) -> Mask {
+    /// What is never shown.
+    pub(super) fn mask(&self) -> &Mask {
         self.publisher.mask()
     }
 
@@ -78,7 +82,7 @@ impl<'a> Reporter<'a> {
         }
         self.publisher.ledger().observe(event);
         let took = self.call_started.elapsed();
-        let (kind, object) = events::object(event, took, &self.mask());
+        let (kind, object) = events::object(event, took, self.mask());
         self.publisher.event(self.stdout, kind, object);
         self.tell(event, took);
     }
@@ -217,7 +221,7 @@ impl<'a> Reporter<'a> {
             Completions::Replay(_) => None,
         };
         let object = Object::new()
-            .with("uncut", env!("CARGO_PKG_VERSION"))
+            .with_word("uncut", Some(env!("CARGO_PKG_VERSION")))
             .with("model", &options.model)
             .with("endpoint", endpoint)
             .with("directory", ledger::shown(directory))
@@ -281,12 +285,9 @@ impl<'a> Reporter<'a> {
     /// Reports why there is no answer, however quiet the run is to be.
     pub(super) fn failed(&mut self, failure: &Failure) {
         let Failure { outcome, what, advice } = failure;
-        let mut line = format!("{outcome}: {what}");
-        if let Some(advice) = advice {
-            line.push_str("; ");
-            line.push_str(advice);
-        }
-        self.say(Verbosity::Quiet, &line);
+        let advice = advice.as_ref().map(|advice| format!("; {advice}")).unwrap_or_default();
+        // The outcome is a word that stays what it is.
+        self.print(&format!("uncut: {outcome}: {}", self.line(&format!("{what}{advice}"))));
         if *outcome == Outcome::Usage {
             self.print(help::USAGE);
         }
@@ -381,9 +382,9 @@ mod tests {
     fn reported(verbosity: Verbosity, act: impl Fn(&mut Reporter<'_>)) -> Vec<String> {
         let mut stderr = Vec::new();
         let mut stdout = Vec::new();
-        let mut reporter = Reporter::new(&mut stdout, &mut stderr);
+        let mask = Mask::new(crate::secret::Secret::parse(KEY).unwrap());
+        let mut reporter = Reporter::new(&mut stdout, &mut stderr, mask);
         reporter.verbosity = verbosity;
-        reporter.publisher.set_mask(Mask::new(crate::secret::Secret::parse(KEY).unwrap()));
         reporter.max_steps = 32;
         act(&mut reporter);
         let text = String::from_utf8(stderr).unwrap_or_default();
@@ -536,7 +537,7 @@ mod tests {
             }
         }
         let (mut stdout, mut stderr) = (Vec::new(), Closed);
-        let mut reporter = Reporter::new(&mut stdout, &mut stderr);
+        let mut reporter = Reporter::new(&mut stdout, &mut stderr, Mask::default());
         one_call(&mut reporter);
         reporter.failed(&Failure::from(Error::Deadline));
     }

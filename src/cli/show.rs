@@ -36,7 +36,7 @@ pub(super) fn print(
     reporter: &mut Reporter<'_>,
 ) -> Result<Result<(), Failure>, SessionError> {
     let mut totals = Totals::default();
-    let mask = reporter.mask();
+    let mask = reporter.mask().clone();
     let is_text = reporter.publisher.is_text();
     let shown = session::show(path, |record| {
         totals.add(record);

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::secret::Secret;
-use crate::url::{Url, UserInfo, bracketed};
+use crate::secret::{Hidden, Secret, is_secret_name};
+use crate::url::{Parts, Url, UserInfo, bracketed, percent_decoded};
 
 /// A chat-completions endpoint. Neither `Debug` nor `Display` shows user, password, path or query.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,8 +15,6 @@ pub struct Endpoint {
     port: u16,
     /// User and password in the form of the Basic scheme.
     basic: Option<Secret>,
-    /// What of the URL is not for everybody to see.
-    secrets: Vec<Secret>,
 }
 
 impl Endpoint {
@@ -41,7 +39,6 @@ impl Endpoint {
         let base = path.trim_end_matches('/');
         let base = base.strip_suffix(PATH).unwrap_or(base);
         let port_part = port.map(|port| format!(":{port}")).unwrap_or_default();
-        let secrets = secrets(user_info.as_ref(), query.as_deref());
         let query_part = query.map(|query| format!("?{query}")).unwrap_or_default();
         Ok(Endpoint {
             url: format!("{scheme}://{}{port_part}{base}{PATH}{query_part}", bracketed(&host)),
@@ -49,7 +46,6 @@ impl Endpoint {
             host,
             port: port.unwrap_or(default_port),
             basic: user_info.map(|user_info| basic(&user_info)).transpose()?.flatten(),
-            secrets,
         })
     }
 
@@ -78,11 +74,6 @@ impl Endpoint {
         self.basic.is_some()
     }
 
-    /// The password, and those values of the query that are keys by their names.
-    pub(crate) fn secrets(&self) -> Vec<Secret> {
-        self.secrets.iter().chain(&self.basic).cloned().collect()
-    }
-
     pub(super) fn basic(&self) -> Option<&Secret> {
         self.basic.as_ref()
     }
@@ -101,17 +92,36 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-fn secrets(user_info: Option<&UserInfo>, query: Option<&str>) -> Vec<Secret> {
-    // A user without a password is a token.
-    let password = user_info.map(UserInfo::secret);
-    let is_secret = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        ["key", "token", "secret", "sig", "password"].iter().any(|word| name.contains(word))
-    };
-    let pairs = query.into_iter().flat_map(|query| query.split('&'));
-    let values = pairs.filter_map(|pair| pair.split_once('=')).filter(|(name, _)| is_secret(name));
-    let all = password.into_iter().chain(values.map(|(_, value)| value));
-    all.filter_map(|secret| Secret::parse(secret).ok().flatten()).collect()
+/// What is secret of a URL, whether it can be used or not: the password, or the user where there is
+/// none; both together in the form of the Basic scheme; and those values of the query that are
+/// secret by their names. Each as it is spelled there, and decoded.
+pub fn secrets_of_url(text: &str) -> Vec<Hidden> {
+    parts_of_url(text).iter().filter_map(|part| Hidden::key(part)).collect()
+}
+
+pub(crate) fn parts_of_url(text: &str) -> Vec<String> {
+    let Parts { user_info, query } = Parts::of(text);
+    let mut all = Vec::new();
+    if let Some(user_info) = user_info {
+        let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+        // A user without a password is a token.
+        add(&mut all, if password.is_empty() { user } else { password });
+        if let (Some(user), Some(password)) = (percent_decoded(user), percent_decoded(password)) {
+            all.push(base64(format!("{user}:{password}").as_bytes()));
+        }
+    }
+    for (name, value) in query.split(['&', ';']).filter_map(|pair| pair.split_once('=')) {
+        if is_secret_name(&percent_decoded(name).unwrap_or_else(|| name.to_owned())) {
+            add(&mut all, value);
+        }
+    }
+    all
+}
+
+fn add(all: &mut Vec<String>, spelled: &str) {
+    all.push(spelled.to_owned());
+    all.extend(percent_decoded(spelled).filter(|decoded| decoded != spelled));
+    all.retain(|part| !part.is_empty());
 }
 
 /// User and password in the form of the Basic scheme.

@@ -2,7 +2,7 @@
 
 use ureq::http::{HeaderName, HeaderValue};
 
-use crate::secret::Secret;
+use crate::secret::{Hidden, is_secret_name};
 
 /// A header. `Debug` does not show its value, which may be a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,29 +38,40 @@ impl Header {
         Ok(Header { name, value })
     }
 
-    /// The value, where the name says that it is one to keep.
-    pub(crate) fn secret(&self) -> Option<Secret> {
-        let is_secret = ["auth", "key", "token", "secret", "cookie"]
-            .iter()
-            .any(|word| self.name.as_str().contains(word));
-        let text = self.value.to_str().ok().filter(|_| is_secret)?;
-        // What an endpoint quotes is the key and not the scheme before it.
-        let key = text.rsplit_once(' ').map_or(text, |(_, key)| key);
-        Secret::parse(key).ok().flatten()
+    /// What is secret of it, where the name says that it is: the value, each word of it, and what
+    /// stands behind the `=` of a word. The scheme before credentials is none of it.
+    pub fn secrets(&self) -> Vec<Hidden> {
+        let Some(value) = self.value.to_str().ok().filter(|_| is_secret_name(self.name.as_str()))
+        else {
+            return Vec::new();
+        };
+        let is_scheme = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let words = match value.split_once(' ') {
+            Some((scheme, rest)) if is_scheme(scheme) => rest,
+            _ => value,
+        };
+        let mut all = vec![value];
+        for word in words.split([' ', '\t', ';', ',']) {
+            all.push(word);
+            all.extend(word.split_once('=').map(|(_, value)| value.trim_matches('"')));
+        }
+        all.into_iter().filter_map(Hidden::key).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Mask;
 
     #[test]
     fn a_header_is_a_name_and_a_value() {
         let header = Header::parse(" X-Title :  my run ").unwrap();
         assert_eq!((header.name.as_str(), header.value.to_str().unwrap()), ("x-title", "my run"));
-        assert_eq!(header.secret(), None);
+        assert_eq!(header.secrets(), []);
         let header = Header::parse("Authorization: Token abc-12345").unwrap();
-        assert_eq!(header.secret(), Secret::parse("abc-12345").unwrap());
+        let mask = Mask::new(header.secrets().into_iter().map(Some));
+        assert_eq!(mask.text("got abc-12345"), "got [api key]");
         assert!(!format!("{header:?}").contains("abc"), "{header:?}");
     }
 

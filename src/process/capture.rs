@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 
 use super::spill::{FullOutput, SpillFile};
-use crate::secret::Mask;
+use crate::secret::{Held, Mask};
 use crate::text;
 
 /// Most bytes of the start.
@@ -49,7 +49,7 @@ pub struct Captured {
 pub(super) struct Capture {
     mask: Mask,
     /// Text that may be the start of a secret.
-    open: String,
+    held: Held,
     head: String,
     /// Twice [`TAIL`] at most, so that the front has to be moved out only now and then.
     tail: String,
@@ -88,8 +88,8 @@ impl Capture {
             self.replaced += self.cut.len() as u64;
             self.push_text(REPLACEMENT);
         }
-        let open = std::mem::take(&mut self.open);
-        self.keep(&open);
+        let last = self.mask.last(std::mem::take(&mut self.held));
+        self.keep(&last);
         self.trim_tail();
         if self.omitted > 0 {
             self.cut_at_lines();
@@ -145,12 +145,8 @@ impl Capture {
 
     /// Masks secrets. What may be the start of one is held back until more is known.
     fn push_text(&mut self, text: &str) {
-        self.open.push_str(text);
-        let open = std::mem::take(&mut self.open);
-        let masked = self.mask.text(&open);
-        let end = masked.len() - self.mask.open_end(masked.as_bytes());
-        self.keep(&masked[..end]);
-        self.open = masked[end..].to_owned();
+        let masked = self.mask.piece(&mut self.held, text);
+        self.keep(&masked);
     }
 
     fn keep(&mut self, mut text: &str) {

@@ -14,6 +14,7 @@ use crate::json::{Members, Nested};
 use crate::message::Message;
 use crate::outcome::Outcome;
 use crate::provider::Usage;
+use crate::secret::Mask;
 use crate::time::rfc3339;
 
 /// What is logged of one message: the message, and what is worth knowing about it.
@@ -38,6 +39,18 @@ impl From<Message> for Record {
 }
 
 impl Record {
+    /// Masks the secrets in its strings, before it becomes JSON.
+    pub(super) fn mask(&mut self, mask: &Mask) {
+        let Record { message, finish_reason, model, .. } = self;
+        message.mask(mask);
+        for word in finish_reason.iter_mut() {
+            *word = mask.name(word).into_owned();
+        }
+        for model in model.iter_mut() {
+            *model = mask.text(model).into_owned();
+        }
+    }
+
     /// The line of this record, without its newline.
     pub(super) fn to_line(&self, time: SystemTime) -> serde_json::Result<String> {
         serde_json::to_string(&Line { record: self, time })

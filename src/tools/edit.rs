@@ -22,7 +22,7 @@ use super::replacement::{Edit, Replacement};
 use super::similar_names::with_names;
 use super::text_search::newlines;
 use super::time_limit::TimeLimit;
-use super::{Output, Tool, ToolError, Workspace};
+use super::{Output, Tool, ToolError, Workspace, masked};
 
 /// The `edit_file` tool.
 #[derive(Debug)]
@@ -111,6 +111,10 @@ impl EditFile {
         let replacement = Replacement::new(old, new);
         let searched = replacement.searched(&before);
         let found = replacement.find(&before, &searched);
+        // A mask can't be found where the secret stands.
+        let hidden: &[u8] = if found.first.is_none() { &before } else { &[] };
+        masked::check(&self.0.mask, "old_string", old, hidden)?;
+        masked::check(&self.0.mask, "new_string", new, old.as_bytes())?;
         let Some(first) = &found.first else {
             let mismatch = Mismatch::find(&before, old, &self.0.mask);
             return Err(Failure::Text(format!(

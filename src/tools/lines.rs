@@ -24,11 +24,9 @@ impl Line {
     /// behind the head.
     pub(super) fn masked(self, mask: &Mask) -> Line {
         let behind = self.bytes - self.head.len() as u64;
-        let mut head = mask.bytes(self.head);
-        let bytes = head.len() as u64 + behind;
-        if behind > 0 {
-            head.truncate(head.len() - mask.open_end(&head));
-        }
+        let whole = mask.bytes(self.head.clone());
+        let bytes = whole.len() as u64 + behind;
+        let head = if behind > 0 { mask.start(self.head) } else { whole };
         Line { head, bytes, ..self }
     }
 }

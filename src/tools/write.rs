@@ -7,7 +7,7 @@ use crate::time::Deadline;
 
 use super::arguments::Arguments;
 use super::path::resolve;
-use super::{Output, Tool, ToolError, Workspace};
+use super::{Output, Tool, ToolError, Workspace, masked};
 
 /// The `write_file` tool.
 #[derive(Debug)]
@@ -37,7 +37,8 @@ impl Tool for WriteFile {
         let given = arguments.string("path")?;
         let content = arguments.string("content")?;
         let write = || {
-            let target = Target::find(&resolve(&self.0.directory, &given)?)?;
+            let mut target = Target::find(&resolve(&self.0.directory, &given)?)?;
+            masked::check_file(&self.0.mask, &content, &mut target)?;
             let replaced = self.0.replace(&target, None, content.as_bytes())?;
             let bytes = replaced.bytes;
             let text = match target.existing() {

@@ -1,5 +1,7 @@
 //! The body of a request.
 
+use std::borrow::Cow;
+
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -10,7 +12,9 @@ use crate::message::Message;
 use crate::provider::{CompletionRequest, ToolDefinition};
 use crate::secret::Mask;
 
-/// The body of the request, masked.
+/// The body of the request, each of its strings masked before it is written: what is no string,
+/// and every name and word of the protocol, is as without secrets. The members of
+/// [`RequestForm::extra_body`] go out as they were given.
 ///
 /// What grows from step to step comes last and only ever grows at its end, so that each body of a
 /// run starts with the bytes of the one before, and the endpoint's prompt cache hits.
@@ -19,8 +23,8 @@ pub fn request_body(request: &CompletionRequest<'_>, form: &RequestForm, mask: &
         clippy::expect_used,
         reason = "memory takes everything, and no Serialize of ours refuses a value"
     )]
-    let body = serde_json::to_vec(&Body { request, form }).expect("a request is JSON");
-    mask.bytes(body)
+    let body = serde_json::to_vec(&Body { request, form, mask }).expect("a request is JSON");
+    body
 }
 
 /// What an endpoint wants of every request, or the user of every answer.
@@ -93,14 +97,15 @@ const TOOL_CHOICE: &str = "tool_choice";
 struct Body<'a> {
     request: &'a CompletionRequest<'a>,
     form: &'a RequestForm,
+    mask: &'a Mask,
 }
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Body { request, form } = self;
+        let Body { request, form, mask } = self;
         let extra = &form.extra_body.0;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("model", request.model)?;
+        map.serialize_entry("model", &*mask.text(request.model))?;
         map.serialize_entry("stream", &(form.stream != Stream::Off))?;
         if form.stream == Stream::WithUsage && !extra.contains("stream_options") {
             map.serialize_entry("stream_options", &serde_json::json!({ "include_usage": true }))?;
@@ -156,14 +161,18 @@ struct Messages<'a>(&'a Body<'a>);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Body { request, form } = self.0;
+        let Body { request, form, mask } = self.0;
         let mut seq = serializer.serialize_seq(None)?;
         if !request.system_prompt.is_empty() {
-            seq.serialize_element(&Message::system(request.system_prompt))?;
+            seq.serialize_element(&Message::system(mask.text(request.system_prompt)))?;
         }
         let mut outgoing = Outgoing::new(request.model, form.omit_reasoning);
         for message in request.messages.iter().chain(request.closing) {
-            seq.serialize_element(outgoing.message(message).as_ref())?;
+            let mut masked = Cow::Borrowed(message);
+            if !mask.is_empty() {
+                masked.to_mut().mask(mask);
+            }
+            seq.serialize_element(outgoing.message(&masked).as_ref())?;
         }
         seq.end()
     }

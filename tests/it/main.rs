@@ -24,6 +24,7 @@ mod flags;
 mod limits;
 /// The key, wherever it could appear.
 #[cfg(unix)]
+mod masked_strings;
 mod masking;
 /// The way to the endpoint: addresses, proxies, TLS.
 mod network;

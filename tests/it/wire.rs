@@ -42,7 +42,8 @@ pub(crate) fn settings(base_url: &str) -> Settings {
 }
 
 fn with_key(settings: Settings) -> Settings {
-    Settings { key: Secret::parse(KEY).expect("a key"), ..settings }
+    let key = Secret::parse(KEY).expect("a key");
+    Settings { mask: Mask::new(key.clone()), key, ..settings }
 }
 
 fn complete(

@@ -14,8 +14,6 @@ use super::flag::{ArgValue, Flag, Kind};
 use super::flags::FLAGS;
 use super::resolve::RawArgs;
 use super::{Origin, Request, UsageError};
-use crate::openai::{Endpoint, Header};
-use crate::secret::Secret;
 use crate::text::Lossy;
 
 /// Reads the words behind the program's name, and the variables that stand in for flags.
@@ -41,42 +39,6 @@ pub(in crate::cli) fn parse(
         fall_back(flag, environment, &mut raw)?;
     }
     raw.resolve()
-}
-
-/// Everything that may be a key, or be secret in a URL, whether it will be used or not: so that a
-/// message about a line that was not understood does not show one, nor a session that is printed.
-pub(in crate::cli) fn keys(args: &[OsString], environment: &[(OsString, OsString)]) -> Vec<Secret> {
-    let keys = given("api-key", args, environment).into_iter();
-    let keys = keys.filter_map(|key| Secret::parse(key).ok().flatten());
-    let urls = given("base-url", args, environment).into_iter().chain(proxies(environment));
-    let urls = urls.filter_map(|url| Endpoint::parse(url).ok());
-    let headers = given("header", args, environment).into_iter();
-    let headers = headers.filter_map(|header| Header::parse(header).ok()?.secret());
-    keys.chain(urls.flat_map(|endpoint| endpoint.secrets())).chain(headers).collect()
-}
-
-/// The URLs of proxies, whichever of them will be used.
-fn proxies(environment: &[(OsString, OsString)]) -> impl Iterator<Item = &str> {
-    let is_proxy = |name: &str| name.to_ascii_lowercase().ends_with("_proxy");
-    let variables = environment.iter().filter(move |(name, _)| name.to_str().is_some_and(is_proxy));
-    variables.filter_map(|(_, url)| url.to_str())
-}
-
-/// Every value that a flag may have been given, as far as it is UTF-8.
-fn given<'a>(
-    long: &str,
-    args: &'a [OsString],
-    environment: &'a [(OsString, OsString)],
-) -> Vec<&'a str> {
-    let flag = FLAGS.iter().filter(|flag| flag.long == long);
-    let variables = flag.flat_map(|flag| flag.env);
-    let variables = variables.filter_map(|name| lookup(environment, name)?.to_str());
-    let name = format!("--{long}");
-    let attached =
-        args.iter().filter_map(|word| word.to_str()?.strip_prefix(&*name)?.strip_prefix('='));
-    let following = args.windows(2).filter(|pair| pair[0] == *name);
-    let following = following.filter_map(|pair| pair[1].to_str());
-    variables.chain(attached).chain(following).collect()
 }
 
 struct Parser<'a> {
@@ -761,8 +723,9 @@ mod tests {
             word.starts_with(subject) || in_group || error.contains(&format!("\"{word}\""))
         });
         assert!(named || error.starts_with("--model: is missing"), "{line:?}: {error}");
-        let mask = crate::secret::Mask::new(keys(line, &[]));
-        let masked = mask.text(error);
+        let start = crate::cli::inputs::Start(None);
+        let secrets = crate::cli::secrets::collect(line, &[], None, start);
+        let masked = secrets.mask.text(error);
         assert!(!masked.contains("sk-"), "{line:?}: {masked}");
     }
 
