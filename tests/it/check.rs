@@ -137,7 +137,7 @@ fn a_host_that_is_not_there_and_a_port_that_nobody_listens_at_are_told_apart() {
     });
     let ran = check(&dir, &format!("https://{address}/v1")).run();
     server.join().unwrap().unwrap();
-    fails(&ran, 10, "tls", "rejected", "does not speak TLS");
+    fails(&ran, 10, "tls", "rejected", "speaks http, not TLS");
 }
 
 #[test]
