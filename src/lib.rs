@@ -71,7 +71,7 @@
 //! | 0 | [`gate`] | what the loop and the thread that may end it share |
 //! | 0 | [`url`] | URLs, as far as endpoints and proxies have them |
 //! | 0 | `fuzz` | random inputs of tests; no part of the program |
-//! | 1 | [`instructions`] | AGENTS.md files: which there are, what of them fits |
+//! | 1 | [`agents_md`] | AGENTS.md files: which there are, what of them fits |
 //! | 1 | [`process`] | commands: start, capture, time limit, kill |
 //! | 1 | [`proxy`] | which proxy a request goes through |
 //! | 1 | [`message`] | messages, roles, tool calls, as endpoint and log have them |
@@ -119,11 +119,11 @@
 //! the result and ends the process. Until then it says now and then what the run waits for.
 
 pub mod agent;
+pub mod agents_md;
 pub mod cli;
 pub mod error;
 pub mod fs;
 pub mod gate;
-pub mod instructions;
 pub mod json;
 pub mod message;
 pub mod openai;

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::instructions::{self, Instructions, Loaded, Unusable};
+use crate::agents_md::{self, Instructions, Loaded, Unusable};
 use crate::outcome::Outcome;
 use crate::secret::Mask;
 
@@ -58,9 +58,9 @@ pub fn build(
         None => built_in(directory, shell),
     };
     let mut prompt = SystemPrompt { text, files: Vec::new() };
-    let within = (*agents == AgentsMd::Discover).then(|| instructions::root(directory));
+    let within = (*agents == AgentsMd::Discover).then(|| agents_md::root(directory));
     let found = find_agents(directory, agents);
-    for read in instructions::read_all(&found, instructions::MAX, within.as_deref(), mask) {
+    for read in agents_md::read_all(&found, agents_md::MAX, within.as_deref(), mask) {
         prompt.append(read?);
     }
     Ok(prompt)
@@ -70,7 +70,7 @@ impl SystemPrompt {
     /// How many bytes of further AGENTS.md files a run may take in.
     pub fn left(&self) -> usize {
         let taken: usize = self.files.iter().map(|file| file.bytes).sum();
-        instructions::MAX.saturating_sub(taken)
+        agents_md::MAX.saturating_sub(taken)
     }
 
     fn append(&mut self, instructions: Instructions) {
@@ -112,7 +112,7 @@ fn built_in(directory: &Path, shell: bool) -> String {
 }
 
 fn read_base(path: &Path, mask: &Mask) -> Result<String, PromptError> {
-    let base = instructions::read(path, BASE_MAX, mask)?;
+    let base = agents_md::read(path, BASE_MAX, mask)?;
     if base.file.left_out > 0 {
         return Err(PromptError::TooLarge { path: path.to_owned(), limit: BASE_MAX });
     }
@@ -122,7 +122,7 @@ fn read_base(path: &Path, mask: &Mask) -> Result<String, PromptError> {
 /// The files to read, the nearest last.
 fn find_agents(directory: &Path, agents: &AgentsMd) -> Vec<PathBuf> {
     match agents {
-        AgentsMd::Discover => instructions::discover(directory),
+        AgentsMd::Discover => agents_md::discover(directory),
         AgentsMd::Files(paths) => paths.clone(),
         AgentsMd::None => Vec::new(),
     }
@@ -198,8 +198,8 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::agents_md::MAX;
     use crate::fs::tests::Folder;
-    use crate::instructions::MAX;
     use crate::text;
 
     fn discover(folder: &Folder) -> Result<SystemPrompt, PromptError> {

@@ -4,12 +4,12 @@
 //! whatever comes of it: a tool never ends a run. What went wrong is said to the model in words
 //! that tell it what to do differently.
 
+mod agents_md;
 mod arguments;
 mod edit;
 mod lines;
 mod masked;
 mod mismatch;
-mod nested;
 mod path;
 mod read;
 mod replacement;
@@ -24,17 +24,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::agents_md::{Loaded, Unusable};
 use crate::fs::replace::{Replaced, Target};
-use crate::instructions::{Loaded, Unusable};
 use crate::message::{Message, ToolCall};
 use crate::provider::ToolDefinition;
 use crate::secret::Mask;
 use crate::text::one_line;
 use crate::time::Deadline;
 
+use self::agents_md::AgentsMdBelow;
 use self::arguments::Arguments;
 use self::edit::EditFile;
-use self::nested::Nested;
 use self::read::ReadFile;
 use self::time_limit::{CALL_MAX, TimeLimit};
 use self::write::WriteFile;
@@ -155,7 +155,7 @@ pub struct Toolbox {
     /// One for each tool, in the same order.
     definitions: Vec<ToolDefinition>,
     mask: Mask,
-    nested: Nested,
+    agents_md: AgentsMdBelow,
     /// What was told of AGENTS.md files and not yet asked for.
     told: Vec<Result<Loaded, Unusable>>,
 }
@@ -182,7 +182,7 @@ impl Toolbox {
 
     fn of(tools: Vec<Box<dyn Tool>>, mask: Mask) -> Toolbox {
         let definitions = tools.iter().map(|tool| tool.definition()).collect();
-        Toolbox { tools, definitions, mask, nested: Nested::default(), told: Vec::new() }
+        Toolbox { tools, definitions, mask, agents_md: AgentsMdBelow::default(), told: Vec::new() }
     }
 
     /// The tools, which tell what AGENTS.md files below `directory` say when a call first touches
@@ -194,7 +194,7 @@ impl Toolbox {
         left: usize,
         conversation: &[Message],
     ) -> Toolbox {
-        Toolbox { nested: Nested::new(directory, left, conversation), ..self }
+        Toolbox { agents_md: AgentsMdBelow::new(directory, left, conversation), ..self }
     }
 
     fn find(&mut self, name: &str) -> Result<&mut Box<dyn Tool>, ToolError> {
@@ -227,9 +227,9 @@ impl Executor for Toolbox {
             // The summary of an error is cut.
             Err(ToolError(message)) => Output::from(ToolError(masked(&message))),
         };
-        let told = self.nested.touched(call, &self.mask);
+        let told = self.agents_md.touched(call, &self.mask);
         if !told.is_empty() {
-            nested::append(&mut output.text, &told);
+            agents_md::append(&mut output.text, &told);
             output.text = masked(&output.text);
         }
         self.told.extend(told.into_iter().map(|told| told.map(|instructions| instructions.file)));

@@ -1,7 +1,7 @@
 //! What happens in a run, told to whoever watches it.
 
 use super::Verified;
-use crate::instructions::Loaded;
+use crate::agents_md::Loaded;
 use crate::message::ToolCall;
 use crate::provider::{FinishReason, Notice, Usage};
 use crate::tools::Output;

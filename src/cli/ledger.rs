@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::failure::Failure;
 use super::object::Object;
 use crate::agent::Event;
-use crate::instructions::Loaded;
+use crate::agents_md::Loaded;
 use crate::outcome::Outcome;
 use crate::provider::{Notice, Usage};
 use crate::session::Repair;

@@ -18,7 +18,7 @@ use super::object::Object;
 use super::publish::{Publisher, unwritten};
 use super::{events, help, ledger};
 use crate::agent::Event;
-use crate::instructions::{self, Loaded};
+use crate::agents_md::{self, Loaded};
 use crate::json::Members;
 use crate::message::ToolCall;
 use crate::outcome::Outcome;
@@ -172,7 +172,7 @@ impl<'a> Reporter<'a> {
             self.warning(&format!(
                 "{path}: {left_out} bytes left out, because a run takes in at most {} bytes of \
                  AGENTS.md files; make them shorter",
-                instructions::MAX
+                agents_md::MAX
             ));
         }
     }

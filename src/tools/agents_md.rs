@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::instructions::{self, Instructions, Unusable};
+use crate::agents_md::{self, Instructions, Unusable};
 use crate::message::{Message, ToolCall};
 use crate::secret::Mask;
 
@@ -17,7 +17,7 @@ use super::path::resolve;
 
 /// What is still to be told in a conversation.
 #[derive(Debug, Default)]
-pub(super) struct Nested {
+pub(super) struct AgentsMdBelow {
     /// The working directory.
     directory: PathBuf,
     /// The same without symbolic links; none where nothing is to be told.
@@ -30,23 +30,23 @@ pub(super) struct Nested {
     left: usize,
 }
 
-impl Nested {
+impl AgentsMdBelow {
     /// For a conversation in `directory`, in whose system prompt there was room for `left` bytes
     /// more.
-    pub(super) fn new(directory: &Path, left: usize, conversation: &[Message]) -> Nested {
-        let mut nested = Nested {
+    pub(super) fn new(directory: &Path, left: usize, conversation: &[Message]) -> AgentsMdBelow {
+        let mut agents_md = AgentsMdBelow {
             directory: directory.to_owned(),
             physical: directory.canonicalize().ok(),
-            root: instructions::root(directory),
+            root: agents_md::root(directory),
             told: HashSet::new(),
             left,
         };
         for message in conversation {
             if let Message::Tool(result) = message {
-                nested.recall(result.content.as_str());
+                agents_md.recall(result.content.as_str());
             }
         }
-        nested
+        agents_md
     }
 
     /// Takes note of what an earlier result told. The sections are the end of it, from the first
@@ -54,7 +54,7 @@ impl Nested {
     fn recall(&mut self, result: &str) {
         let (mut offset, mut start) = (0, None);
         for line in result.split_inclusive('\n') {
-            let path = instructions::path_of_heading(line.trim_end());
+            let path = agents_md::path_of_heading(line.trim_end());
             if let Some(path) = path.filter(|path| self.may_be_told(path)) {
                 self.told.insert(path.to_owned());
                 start.get_or_insert(offset);
@@ -78,7 +78,7 @@ impl Nested {
         mask: &Mask,
     ) -> Vec<Result<Instructions, Unusable>> {
         let due = self.due(call).unwrap_or_default();
-        let read = instructions::read_all(&due, self.left, Some(&self.root), mask);
+        let read = agents_md::read_all(&due, self.left, Some(&self.root), mask);
         for instructions in read.iter().flatten() {
             self.left -= instructions.file.bytes;
         }
@@ -96,8 +96,7 @@ impl Nested {
         let is_due = |file: &PathBuf| {
             !self.told.contains(&file.display().to_string()) && *file != self.directory.join(below)
         };
-        let files =
-            directories.filter_map(|below| instructions::file_in(&self.directory.join(below)));
+        let files = directories.filter_map(|below| agents_md::file_in(&self.directory.join(below)));
         let mut due: Vec<PathBuf> = files.filter(is_due).collect();
         due.reverse();
         Some(due)
@@ -133,8 +132,8 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::agents_md::MAX;
     use crate::fs::tests::Folder;
-    use crate::instructions::MAX;
     use crate::time::Deadline;
     use crate::tools::{Executor as _, Toolbox};
 
@@ -273,8 +272,8 @@ mod tests {
     #[test]
     fn a_command_is_not_guessed_at() {
         let folder = tree();
-        let mut nested = Nested::new(folder.path(), MAX, &[]);
-        assert!(nested.touched(&call("shell", "a/f"), &Mask::default()).is_empty());
+        let mut agents_md = AgentsMdBelow::new(folder.path(), MAX, &[]);
+        assert!(agents_md.touched(&call("shell", "a/f"), &Mask::default()).is_empty());
     }
 
     #[cfg(unix)]

@@ -140,7 +140,7 @@ fn what_belongs_in_one_place_stands_there_only() {
     let rules: &[(&str, &[&str])] = &[
         ("ureq::", &["openai"]),
         ("rustls::", &["openai"]),
-        ("ring::digest", &["instructions"]),
+        ("ring::digest", &["agents_md"]),
         ("windows_sys::", &["process/console", "process/job"]),
         ("unsafe {", UNSAFE),
         ("unsafe_code", UNSAFE),
