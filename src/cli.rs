@@ -12,14 +12,12 @@ use std::sync::Arc;
 
 use crate::outcome::Outcome;
 use args::{Request, parse};
-use assemble::Inputs;
 use failure::Failure;
-use inputs::Start;
+use inputs::{BaseDir, Inputs};
 use report::Reporter;
 use secrets::Secrets;
 
 mod args;
-mod assemble;
 mod certificates;
 mod check;
 mod events;
@@ -32,6 +30,7 @@ mod providers;
 mod publish;
 mod pulse;
 mod report;
+mod run;
 mod secrets;
 mod show;
 mod watch;
@@ -63,7 +62,7 @@ pub fn run(invocation: Invocation<'_>) -> Outcome {
     let Invocation { args, env, directory, stdin, stdin_is_terminal, owns_process, .. } =
         invocation;
     let request = parse::parse(&args, &env);
-    let start = Start(directory.as_deref());
+    let start = BaseDir(directory.as_deref());
     let Secrets { mask, key } = secrets::collect(&args, &env, request.as_ref().ok(), start);
     let mut reporter = Reporter::new(invocation.stdout, invocation.stderr, mask);
     let mut inputs = Inputs { env: &env, directory, key, stdin, stdin_is_terminal, owns_process };
@@ -72,10 +71,10 @@ pub fn run(invocation: Invocation<'_>) -> Outcome {
         Ok(Request::Help { full: false }) => Ok(Some(help::short())),
         Ok(Request::Version) => Ok(Some(concat!("uncut ", env!("CARGO_PKG_VERSION")).to_owned())),
         Ok(Request::Session(task)) => {
-            assemble::session_task(&task, &inputs, &mut reporter).map(|()| None)
+            run::session_task(&task, &inputs, &mut reporter).map(|()| None)
         }
         Ok(Request::Check(options)) => check::run(*options, &inputs, &mut reporter).map(|()| None),
-        Ok(Request::Run(options)) => assemble::run(&options, &mut inputs, &mut reporter).map(Some),
+        Ok(Request::Run(options)) => run::run(&options, &mut inputs, &mut reporter).map(Some),
         Err(error) => Err(Failure::from(error)),
     };
     let gate = Arc::clone(&reporter.publisher.gate);

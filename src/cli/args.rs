@@ -59,7 +59,7 @@ pub(super) struct Options {
     pub(super) model: String,
     pub(super) completions: Completions,
     pub(super) max_steps: NonZeroU32,
-    pub(super) directory: Named,
+    pub(super) directory: PathArg,
     pub(super) repair_session: bool,
     pub(super) agents_md: AgentsMd,
     pub(super) verify_attempts: NonZeroU32,
@@ -101,9 +101,9 @@ pub(super) struct Settings {
     pub(super) form: RequestForm,
     pub(super) headers: Vec<Header>,
     pub(super) accept: Accept,
-    pub(super) ca_file: Option<Named>,
-    pub(super) session: Option<Named>,
-    pub(super) system_prompt_file: Option<Named>,
+    pub(super) ca_file: Option<PathArg>,
+    pub(super) session: Option<PathArg>,
+    pub(super) system_prompt_file: Option<PathArg>,
     pub(super) verify: Option<String>,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Common {
     pub(super) key: KeySource,
     pub(super) timeout: Option<Duration>,
     pub(super) format: Format,
-    pub(super) output_file: Option<Named>,
+    pub(super) output_file: Option<PathArg>,
     pub(super) verbosity: Verbosity,
 }
 
@@ -133,7 +133,7 @@ pub(super) enum Format {
 #[derive(Debug, PartialEq)]
 pub(super) struct SessionTask {
     pub(super) kind: TaskKind,
-    pub(super) session: Named,
+    pub(super) session: PathArg,
     pub(super) common: Common,
 }
 
@@ -157,7 +157,7 @@ pub(super) struct PromptSource {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PromptText {
     Words(String),
-    File(Named),
+    File(PathArg),
     None,
 }
 
@@ -165,7 +165,7 @@ pub(super) enum PromptText {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Completions {
     Endpoint(Endpoint),
-    Replay(Named),
+    Replay(PathArg),
 }
 
 /// Where the key comes from.
@@ -173,7 +173,7 @@ pub(super) enum Completions {
 pub(super) enum KeySource {
     None,
     Given { origin: Origin, secret: Secret },
-    File(Named),
+    File(PathArg),
 }
 
 /// How much is reported.
@@ -186,7 +186,7 @@ pub(super) enum Verbosity {
 
 /// A path, and where its name came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct PathArg {
     pub(super) origin: Origin,
     pub(super) path: PathBuf,
 }

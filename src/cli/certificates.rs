@@ -9,8 +9,8 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::args::{Named, Origin, UsageError};
-use super::inputs::{self, Start};
+use super::args::{Origin, PathArg, UsageError};
+use super::inputs::{self, BaseDir};
 use crate::fs::open_regular;
 use crate::openai::Roots;
 
@@ -36,11 +36,11 @@ impl Certificates {
     /// A file that was named for uncut can't be used.
     pub(super) fn add_file(
         &mut self,
-        file: &Named,
-        start: Start<'_>,
+        file: &PathArg,
+        start: BaseDir<'_>,
         tls: bool,
     ) -> Result<(), UsageError> {
-        let Named { origin, path } = file;
+        let PathArg { origin, path } = file;
         // Ours have our name in front, and are the only ones of which we know that they are meant.
         let shared = matches!(origin, Origin::Variable(name) if !name.starts_with("UNCUT_"));
         if shared && !tls {
@@ -63,7 +63,7 @@ impl Certificates {
     }
 
     /// Adds what is in the directories of a list such as a search path.
-    pub(super) fn add_directories(&mut self, list: &OsStr, start: Start<'_>) {
+    pub(super) fn add_directories(&mut self, list: &OsStr, start: BaseDir<'_>) {
         for directory in std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty()) {
             let directory = start.resolve(&directory);
             if let Err(problem) = self.add_directory(&directory) {

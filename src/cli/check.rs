@@ -7,14 +7,15 @@
 use std::net::SocketAddr;
 
 use super::args::{Completions, Options, UsageError};
-use super::assemble::{Begun, Inputs, begin, system_prompt};
 use super::failure::Failure;
 use super::inputs;
+use super::inputs::Inputs;
 use super::ledger::Probed;
 use super::object::Object;
 use super::providers::{credentials, failure, openai};
 use super::publish::unwritten;
 use super::report::Reporter;
+use super::run::{Prepared, prepare, system_prompt};
 use crate::agent::Event;
 use crate::error::Error;
 use crate::message::{Message, ToolCall};
@@ -60,17 +61,17 @@ pub(super) fn run(
     // Whoever looks wants to know how it is now; but a model that is loading is waited for.
     options.settings.max_retries = 0;
     let deadline = Deadline::after(options.common.timeout);
-    let Begun { processes, key, origin } =
-        begin(&options.common, &options.files(), inputs, reporter)?;
+    let Prepared { processes, key, origin } =
+        prepare(&options.common, &options.files(), inputs, reporter)?;
     reporter.publisher.ledger().model = Some(options.model.clone());
     let Completions::Endpoint(endpoint) = &options.completions else {
         return Err(UsageError::new("--check", "needs an endpoint").into());
     };
-    let directory = inputs::directory(inputs.start(), &options.directory)?;
+    let directory = inputs::directory(inputs.base_dir(), &options.directory)?;
     let env = inputs.env.iter().cloned();
     let shell = Shell::new(&directory, env, options.settings.command_timeout, processes);
     let mask = &reporter.mask().clone();
-    let prompt = system_prompt(&options, inputs.start(), &directory, shell.is_some(), mask)?;
+    let prompt = system_prompt(&options, inputs.base_dir(), &directory, shell.is_some(), mask)?;
     let tools = Toolbox::new(&directory, shell, mask);
     let openai = openai(&options, endpoint, inputs, key, reporter)?;
     let credentials = credentials(&options, origin.as_ref());

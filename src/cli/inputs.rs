@@ -3,11 +3,12 @@
 //! Every read is bounded, and everything that is unusable is a usage error: nothing has been sent,
 //! run or written yet.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::args::{KeySource, Named, Origin, PromptSource, PromptText, UsageError};
+use super::args::{KeySource, Origin, PathArg, PromptSource, PromptText, UsageError};
 use crate::fs::open_regular;
 use crate::secret::Secret;
 
@@ -17,12 +18,29 @@ const PROMPT_MAX: u64 = 16 << 20;
 /// The longest file with a key, in bytes.
 const KEY_MAX: u64 = 64 << 10;
 
+/// What a run may need beside its options.
+pub(super) struct Inputs<'a> {
+    pub(super) env: &'a [(OsString, OsString)],
+    pub(super) directory: Option<PathBuf>,
+    /// The key that is sent and where it came from, or why it can't be used.
+    pub(super) key: Result<Option<(Secret, Origin)>, UsageError>,
+    pub(super) stdin: &'a mut dyn Read,
+    pub(super) stdin_is_terminal: bool,
+    pub(super) owns_process: bool,
+}
+
+impl Inputs<'_> {
+    pub(super) fn base_dir(&self) -> BaseDir<'_> {
+        BaseDir(self.directory.as_deref())
+    }
+}
+
 /// Where uncut was started, and relative paths are meant to start; none where the system can't
 /// tell, because the directory was removed.
 #[derive(Clone, Copy)]
-pub(super) struct Start<'a>(pub(super) Option<&'a Path>);
+pub(super) struct BaseDir<'a>(pub(super) Option<&'a Path>);
 
-impl Start<'_> {
+impl BaseDir<'_> {
     /// A path as it was meant.
     pub(super) fn resolve(self, path: &Path) -> PathBuf {
         self.0.map_or_else(|| path.to_owned(), |start| start.join(path))
@@ -30,7 +48,7 @@ impl Start<'_> {
 }
 
 /// The working directory of the run, without the dots that mean nothing.
-pub(super) fn directory(start: Start<'_>, directory: &Named) -> Result<PathBuf, UsageError> {
+pub(super) fn directory(start: BaseDir<'_>, directory: &PathArg) -> Result<PathBuf, UsageError> {
     let path: PathBuf = start.resolve(&directory.path).components().collect();
     if !path.is_absolute() {
         let problem =
@@ -48,13 +66,13 @@ pub(super) fn directory(start: Start<'_>, directory: &Named) -> Result<PathBuf, 
 /// there.
 pub(super) fn prompt(
     source: &PromptSource,
-    start: Start<'_>,
+    start: BaseDir<'_>,
     stdin: &mut dyn Read,
     stdin_is_terminal: bool,
 ) -> Result<String, UsageError> {
     let (mut prompt, place) = match &source.text {
         PromptText::Words(words) => (words.clone(), "PROMPT".to_owned()),
-        PromptText::File(Named { origin, path }) => {
+        PromptText::File(PathArg { origin, path }) => {
             let path = start.resolve(path);
             let text = open_regular(&path).and_then(|(mut file, _)| read(&mut file, PROMPT_MAX));
             (text.map_err(|problem| unusable(origin, &path, problem))?, origin.to_string())
@@ -82,12 +100,12 @@ pub(super) fn prompt(
 /// The key, and where it comes from.
 pub(super) fn key(
     source: &KeySource,
-    start: Start<'_>,
+    start: BaseDir<'_>,
 ) -> Result<Option<(Secret, Origin)>, UsageError> {
     match source {
         KeySource::None => Ok(None),
         KeySource::Given { origin, secret } => Ok(Some((secret.clone(), origin.clone()))),
-        KeySource::File(Named { origin, path }) => {
+        KeySource::File(PathArg { origin, path }) => {
             let secret = read_key(&start.resolve(path))
                 // Without the name of the file: sooner or later somebody gives the key itself.
                 .map_err(|problem| UsageError::new(origin, format_args!("the file: {problem}")))?;
@@ -125,7 +143,7 @@ fn read(source: &mut dyn Read, max: u64) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    const NOWHERE: Start<'static> = Start(None);
+    const NOWHERE: BaseDir<'static> = BaseDir(None);
 
     #[track_caller]
     fn check(text: PromptText, stdin: bool, input: &[u8], expected: Result<&str, &str>) {
@@ -196,7 +214,7 @@ mod tests {
     #[test]
     fn without_a_current_directory_an_absolute_one_is_needed() {
         let named =
-            |path: &Path| Named { origin: Origin::Flag("-C".to_owned()), path: path.into() };
+            |path: &Path| PathArg { origin: Origin::Flag("-C".to_owned()), path: path.into() };
         let temporary = std::env::temp_dir();
         assert_eq!(directory(NOWHERE, &named(&temporary)), Ok(temporary));
         let error = directory(NOWHERE, &named(Path::new("."))).unwrap_err().to_string();

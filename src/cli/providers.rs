@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 
 use super::args::parse;
-use super::args::{Completions, Named, Options, Origin, UsageError};
-use super::assemble::Inputs;
+use super::args::{Completions, Options, Origin, PathArg, UsageError};
 use super::certificates::{self, Certificates};
 use super::failure::Failure;
 use super::inputs;
+use super::inputs::Inputs;
 use super::report::Reporter;
 use crate::error::Error;
 use crate::openai::{Endpoint, OpenAi, Settings};
@@ -24,8 +24,8 @@ pub(super) fn provider(
     reporter: &mut Reporter<'_>,
 ) -> Result<Box<dyn Provider>, UsageError> {
     match &options.completions {
-        Completions::Replay(Named { origin, path }) => {
-            let path = inputs.start().resolve(path);
+        Completions::Replay(PathArg { origin, path }) => {
+            let path = inputs.base_dir().resolve(path);
             let replay = Replay::open(&path);
             let replay = replay.map_err(|error| inputs::unusable(origin, &path, error))?;
             Ok(Box::new(replay.with_mask(reporter.mask().clone())))
@@ -70,12 +70,12 @@ fn certificates(
 ) -> Result<Certificates, UsageError> {
     let mut certificates = Certificates::default();
     if let Some(file) = &options.settings.ca_file {
-        certificates.add_file(file, inputs.start(), tls)?;
+        certificates.add_file(file, inputs.base_dir(), tls)?;
     }
     if let Some(list) = parse::lookup(inputs.env, certificates::DIRECTORIES)
         && tls
     {
-        certificates.add_directories(list, inputs.start());
+        certificates.add_directories(list, inputs.base_dir());
     }
     Ok(certificates)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::args::flags::FLAGS;
 use super::args::parse::lookup;
 use super::args::{Origin, Request, UsageError};
-use super::inputs::{self, Start};
+use super::inputs::{self, BaseDir};
 use crate::openai::{self, Header};
 use crate::secret::{Hidden, Mask, Secret, is_placeholder};
 use crate::tools;
@@ -27,7 +27,7 @@ pub(super) fn collect(
     args: &[OsString],
     env: &[(OsString, OsString)],
     request: Option<&Request>,
-    start: Start<'_>,
+    start: BaseDir<'_>,
 ) -> Secrets {
     let common = request.and_then(Request::common);
     let key = common.map_or(Ok(None), |common| inputs::key(&common.key, start));

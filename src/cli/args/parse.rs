@@ -247,7 +247,7 @@ fn distance(one: &str, other: &str) -> usize {
 mod tests {
     use super::*;
     use crate::cli::args::{
-        Completions, KeySource, Named, Options, PromptSource, PromptText, Verbosity,
+        Completions, KeySource, Options, PathArg, PromptSource, PromptText, Verbosity,
     };
     use crate::prompt::AgentsMd;
     use crate::wire::Stream;
@@ -278,8 +278,8 @@ mod tests {
         }
     }
 
-    fn flag_file(flag: &str, path: &str) -> Named {
-        Named { origin: Origin::Flag(flag.to_owned()), path: path.into() }
+    fn flag_file(flag: &str, path: &str) -> PathArg {
+        PathArg { origin: Origin::Flag(flag.to_owned()), path: path.into() }
     }
 
     fn said(text: &str) -> PromptSource {
@@ -646,7 +646,7 @@ mod tests {
                     KeySource::Given { origin, secret } => {
                         format!("{origin} {}", secret.expose())
                     }
-                    KeySource::File(Named { origin, path }) => {
+                    KeySource::File(PathArg { origin, path }) => {
                         format!("{origin} {}", path.display())
                     }
                 },
@@ -723,7 +723,7 @@ mod tests {
             word.starts_with(subject) || in_group || error.contains(&format!("\"{word}\""))
         });
         assert!(named || error.starts_with("--model: is missing"), "{line:?}: {error}");
-        let start = crate::cli::inputs::Start(None);
+        let start = crate::cli::inputs::BaseDir(None);
         let secrets = crate::cli::secrets::collect(line, &[], None, start);
         let masked = secrets.mask.text(error);
         assert!(!masked.contains("sk-"), "{line:?}: {masked}");

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::{
-    Common, Completions, Format, KeySource, Named, Options, Origin, PromptSource, PromptText,
+    Common, Completions, Format, KeySource, Options, Origin, PathArg, PromptSource, PromptText,
     Request, SessionTask, Settings, TaskKind, UsageError, Verbosity,
 };
 use crate::openai::Endpoint;
@@ -20,18 +20,18 @@ pub(super) struct RawArgs {
     pub(super) request: Option<Request>,
     pub(super) words: Vec<String>,
     pub(super) stdin: bool,
-    pub(super) prompt_file: Option<Named>,
+    pub(super) prompt_file: Option<PathArg>,
     pub(super) model: Option<String>,
     pub(super) base_url: Option<(Origin, String)>,
     pub(super) max_steps: Option<NonZeroU32>,
-    pub(super) directory: Option<Named>,
+    pub(super) directory: Option<PathArg>,
     pub(super) repair_session: Option<Origin>,
     pub(super) show_session: Option<Origin>,
-    pub(super) agents_md: Vec<Named>,
+    pub(super) agents_md: Vec<PathArg>,
     pub(super) no_agents_md: Option<Origin>,
     pub(super) verify_attempts: Option<NonZeroU32>,
     pub(super) check: Option<Origin>,
-    pub(super) replay: Option<Named>,
+    pub(super) replay: Option<PathArg>,
     pub(super) settings: Settings,
     pub(super) common: RawCommon,
 }
@@ -111,10 +111,10 @@ impl RawArgs {
 #[derive(Debug, Default)]
 pub(super) struct RawCommon {
     pub(super) api_key: Option<(Origin, OsString)>,
-    pub(super) api_key_file: Option<Named>,
+    pub(super) api_key_file: Option<PathArg>,
     pub(super) timeout: Option<Duration>,
     pub(super) format: Format,
-    pub(super) output_file: Option<Named>,
+    pub(super) output_file: Option<PathArg>,
     pub(super) quiet: Option<Origin>,
     pub(super) verbose: Option<Origin>,
 }
@@ -146,7 +146,7 @@ fn contradiction(one: &Origin, other: &Origin) -> UsageError {
 fn prompt(
     words: Vec<String>,
     stdin: bool,
-    file: Option<Named>,
+    file: Option<PathArg>,
 ) -> Result<PromptSource, UsageError> {
     if let (Some(word), Some(file)) = (words.first(), &file) {
         return Err(UsageError::new(
@@ -164,7 +164,7 @@ fn prompt(
 
 fn completions(
     base_url: Option<(Origin, String)>,
-    replay: Option<Named>,
+    replay: Option<PathArg>,
 ) -> Result<Completions, UsageError> {
     match (base_url, replay) {
         (Some((url, _)), Some(file)) if url.is_flag() => Err(contradiction(&file.origin, &url)),
@@ -178,7 +178,7 @@ fn completions(
 }
 
 /// The flags come first, then our variables, then those that we share with other programs.
-fn key(given: Option<(Origin, OsString)>, file: Option<Named>) -> Result<KeySource, UsageError> {
+fn key(given: Option<(Origin, OsString)>, file: Option<PathArg>) -> Result<KeySource, UsageError> {
     let rank = |origin: &Origin| match origin {
         Origin::Flag(_) => 0,
         Origin::Variable(name) if name.starts_with("UNCUT_") => 1,
@@ -211,7 +211,7 @@ fn key(given: Option<(Origin, OsString)>, file: Option<Named>) -> Result<KeySour
     }
 }
 
-fn agents_md(files: Vec<Named>, no: Option<Origin>) -> Result<AgentsMd, UsageError> {
+fn agents_md(files: Vec<PathArg>, no: Option<Origin>) -> Result<AgentsMd, UsageError> {
     match (files.first(), no) {
         (Some(file), Some(no)) if no.is_flag() => Err(contradiction(&file.origin, &no)),
         (Some(_), _) => Ok(AgentsMd::Files(files.into_iter().map(|file| file.path).collect())),

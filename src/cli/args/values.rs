@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::flag::ArgValue;
 use super::resolve::RawArgs;
-use super::{Format, Named};
+use super::{Format, PathArg};
 use crate::provider::FinishReason;
 
 pub(super) fn store<T, V: Into<T>>(slot: &mut T, value: Result<V, String>) -> Result<(), String> {
@@ -34,11 +34,11 @@ pub(super) fn word(value: ArgValue<'_>) -> Result<String, String> {
     }
 }
 
-pub(super) fn path(value: ArgValue<'_>) -> Result<Named, String> {
+pub(super) fn path(value: ArgValue<'_>) -> Result<PathArg, String> {
     match value.text.as_encoded_bytes() {
         b"" => Err("the name is empty".to_owned()),
         b"-" => Err("\"-\" is not a name; a file of that name is ./-".to_owned()),
-        _ => Ok(Named { origin: value.origin.clone(), path: value.text.into() }),
+        _ => Ok(PathArg { origin: value.origin.clone(), path: value.text.into() }),
     }
 }
 

@@ -1,14 +1,12 @@
 //! Puts a run together from its options, and runs it.
 
-use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use super::args::{Common, KeySource, Named, Options, Origin, SessionTask, TaskKind, UsageError};
+use super::args::{Common, KeySource, Options, Origin, PathArg, SessionTask, TaskKind, UsageError};
 use super::failure::Failure;
-use super::inputs::{self, Start};
+use super::inputs::{self, BaseDir, Inputs};
 use super::providers::{credentials, failure, provider};
 use super::publish::Publisher;
 use super::report::Reporter;
@@ -24,45 +22,28 @@ use crate::session::{Session, SessionError};
 use crate::time::Deadline;
 use crate::tools::{Finished, Output, Shell, Toolbox};
 
-/// What a run may need beside its options.
-pub(super) struct Inputs<'a> {
-    pub(super) env: &'a [(OsString, OsString)],
-    pub(super) directory: Option<PathBuf>,
-    /// The key that is sent and where it came from, or why it can't be used.
-    pub(super) key: Result<Option<(Secret, Origin)>, UsageError>,
-    pub(super) stdin: &'a mut dyn Read,
-    pub(super) stdin_is_terminal: bool,
-    pub(super) owns_process: bool,
-}
-
-impl Inputs<'_> {
-    pub(super) fn start(&self) -> Start<'_> {
-        Start(self.directory.as_deref())
-    }
-}
-
 /// What everything needs.
-pub(super) struct Begun {
+pub(super) struct Prepared {
     pub(super) processes: Arc<Processes>,
     pub(super) key: Option<Secret>,
     /// Where the key came from.
     pub(super) origin: Option<Origin>,
 }
 
-/// Makes that ready, the ways that results take, and the watch for whatever may end the process.
+/// Sets up the output, the key and the signal watcher.
 /// `files` are those that are named beside the key's.
 ///
 /// # Errors
 ///
 /// What of it can't be used.
-pub(super) fn begin(
+pub(super) fn prepare(
     common: &Common,
     files: &[&Path],
     inputs: &Inputs<'_>,
     reporter: &mut Reporter<'_>,
-) -> Result<Begun, Failure> {
+) -> Result<Prepared, Failure> {
     reporter.verbosity = common.verbosity;
-    let start = inputs.start();
+    let start = inputs.base_dir();
     let file = common.output_file.as_ref();
     let file = file.map(|file| output_file(file, &common.key, files, start));
     let (file, problem) = match file.transpose() {
@@ -79,15 +60,15 @@ pub(super) fn begin(
         watch::start(Arc::clone(&processes), publisher, common)?;
     }
     let (key, origin) = inputs.key.clone()?.unzip();
-    Ok(Begun { processes, key, origin })
+    Ok(Prepared { processes, key, origin })
 }
 
 /// The output file, which may be no other file that was named: it takes the place of what is there.
 fn output_file(
-    file: &Named,
+    file: &PathArg,
     key: &KeySource,
     others: &[&Path],
-    start: Start<'_>,
+    start: BaseDir<'_>,
 ) -> Result<Target, UsageError> {
     let key = match key {
         KeySource::File(file) => Some(file.path.as_path()),
@@ -121,11 +102,11 @@ pub(super) fn run(
     let timeout = options.common.timeout;
     let deadline = Deadline::after(timeout);
     let work_until = Deadline::after(timeout.map(|timeout| timeout - timeout / 10));
-    let Begun { processes, key, origin } =
-        begin(&options.common, &options.files(), inputs, reporter)?;
+    let Prepared { processes, key, origin } =
+        prepare(&options.common, &options.files(), inputs, reporter)?;
     reporter.publisher.ledger().model = Some(options.model.clone());
     reporter.max_steps = options.max_steps.get();
-    let start = Start(inputs.directory.as_deref());
+    let start = BaseDir(inputs.directory.as_deref());
     let directory = inputs::directory(start, &options.directory)?;
     reporter.doing("reading the prompt");
     let prompt = inputs::prompt(&options.prompt, start, inputs.stdin, inputs.stdin_is_terminal)?;
@@ -227,9 +208,9 @@ pub(super) fn session_task(
     inputs: &Inputs<'_>,
     reporter: &mut Reporter<'_>,
 ) -> Result<(), Failure> {
-    begin(&task.common, &[&task.session.path], inputs, reporter)?;
-    let Named { origin, path } = &task.session;
-    let path = inputs.start().resolve(path);
+    prepare(&task.common, &[&task.session.path], inputs, reporter)?;
+    let PathArg { origin, path } = &task.session;
+    let path = inputs.base_dir().resolve(path);
     reporter.publisher.ledger().session = Some(ledger::shown(&path));
     match task.kind {
         TaskKind::Repair => repair(origin, &path, reporter).map(drop),
@@ -239,10 +220,10 @@ pub(super) fn session_task(
 
 fn session(
     options: &Options,
-    start: Start<'_>,
+    start: BaseDir<'_>,
     reporter: &mut Reporter<'_>,
 ) -> Result<Session, Failure> {
-    let Some(Named { origin, path }) = &options.settings.session else {
+    let Some(PathArg { origin, path }) = &options.settings.session else {
         return Ok(Session::ephemeral());
     };
     let path = start.resolve(path);
@@ -285,7 +266,7 @@ fn unusable(origin: &Origin, error: SessionError) -> Failure {
 
 pub(super) fn system_prompt(
     options: &Options,
-    start: Start<'_>,
+    start: BaseDir<'_>,
     directory: &Path,
     shell: bool,
     mask: &Mask,
