@@ -6,6 +6,7 @@
 //! view of an object that is being taken apart.
 
 mod elements;
+mod shape;
 mod strings;
 mod whole;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 pub(crate) use elements::{Elements, elements};
+pub(crate) use shape::{first_element, kind, list, object, read_object, string};
 pub(crate) use strings::{JsonString, map_strings};
 pub(crate) use whole::is_object;
 

@@ -6,10 +6,10 @@
 //! id and its name, and a part of a list by its type; everything else goes by the form of its
 //! value.
 
-use crate::json::Members;
+use crate::json::{Members, list, read_object};
 
 use super::fragments::{Object, agree, separate, word};
-use super::response::{CALLS_MAX, elements, read_object};
+use super::response::CALLS_MAX;
 
 /// A message as far as it has come.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl PartialMessage {
         delta.take("role");
         if let Some(calls) = delta.take("tool_calls") {
             let mut touched = Vec::new();
-            for (position, raw) in elements(calls, "tool_calls")?.enumerate() {
+            for (position, raw) in list(calls, "tool_calls")?.enumerate() {
                 let place = format!("tool_calls[{position}]");
                 self.add_to_call(read_object(raw, &place)?, &place, &mut touched)?;
             }

@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::pause;
-use super::response::{elements, first_element, object, string};
-use crate::json::Members;
+use crate::json::{Members, first_element, list, object, string};
 use crate::provider::words::{self, Says};
 use crate::provider::{Meaning, Overflow, ProviderError, StatusError, is_transient};
 use crate::text::{Lossy, head, tail};
@@ -136,7 +135,7 @@ impl ErrorObject {
         error.overflow = Overflow { requested: number("n_prompt_tokens"), window: number("n_ctx") };
         // Google
         if let Some(details) = members.take("details") {
-            for detail in elements(details, "").unwrap_or_default() {
+            for detail in list(details, "").unwrap_or_default() {
                 error.take_detail(detail);
             }
         }
@@ -171,7 +170,7 @@ impl ErrorObject {
         let Some(mut detail) = object(detail) else { return };
         let delay = detail.take("retryDelay").and_then(string);
         self.wait = self.wait.or(delay.and_then(|delay| pause::length(&delay)));
-        let violations = detail.take("violations").and_then(|raw| elements(raw, "").ok());
+        let violations = detail.take("violations").and_then(|raw| list(raw, "").ok());
         for violation in violations.unwrap_or_default() {
             let quota = object(violation).and_then(|mut violation| violation.take("quotaId"));
             self.quotas.extend(quota.and_then(string));

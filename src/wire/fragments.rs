@@ -4,9 +4,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::json::{Elements, Json, Members, elements};
-
-use super::response::{object, string};
+use crate::json::{Elements, Json, Members, elements, object, string};
 
 /// The most members of an object that comes in fragments, because they are looked for one by one.
 const MEMBERS_MAX: usize = 100;

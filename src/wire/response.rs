@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::error::ErrorObject;
-use crate::json::{self, Elements, Members};
+use crate::json::{Members, elements, first_element, kind, object, read_object, string};
 use crate::message::AssistantMessage;
 use crate::provider::{Completion, FinishReason, ProviderError, Usage};
 
@@ -131,7 +131,7 @@ pub(super) const CALLS_MAX: usize = 128;
 pub(super) fn read_message(raw: &RawValue) -> Result<AssistantMessage, String> {
     let place = "choices[0].message";
     let members = read_object(raw, place)?;
-    let calls = members.get("tool_calls").and_then(json::elements);
+    let calls = members.get("tool_calls").and_then(elements);
     if calls.is_some_and(|mut calls| calls.nth(CALLS_MAX).is_some()) {
         return Err(format!("{place}.tool_calls: more than {CALLS_MAX} calls"));
     }
@@ -180,41 +180,6 @@ fn count(raw: &RawValue) -> Option<u64> {
     )]
     let float = || text.parse().ok().filter(whole).map(|float| float as u64);
     text.parse().ok().or_else(float)
-}
-
-pub(super) fn read_object<'a>(raw: &'a RawValue, place: &str) -> Result<Members<'a>, String> {
-    if !raw.get().starts_with('{') {
-        return Err(format!("{place} is {} and not an object", kind(raw)));
-    }
-    serde_json::from_str(raw.get()).map_err(|error| format!("{place}: {error}"))
-}
-
-pub(super) fn object(raw: &RawValue) -> Option<Members<'_>> {
-    read_object(raw, "").ok()
-}
-
-pub(super) fn string(raw: &RawValue) -> Option<String> {
-    serde_json::from_str(raw.get()).ok()
-}
-
-pub(super) fn elements<'a>(raw: &'a RawValue, what: &str) -> Result<Elements<'a>, String> {
-    json::elements(raw).ok_or_else(|| format!("{what} is {} and not a list", kind(raw)))
-}
-
-pub(super) fn first_element(raw: &RawValue) -> Option<&RawValue> {
-    json::elements(raw)?.next()
-}
-
-/// What kind of value it is, for messages.
-fn kind(raw: &RawValue) -> &'static str {
-    match raw.get().as_bytes().first() {
-        Some(b'{') => "an object",
-        Some(b'[') => "a list",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "true or false",
-        Some(b'n') => "null",
-        _ => "a number",
-    }
 }
 
 #[cfg(test)]

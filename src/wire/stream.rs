@@ -6,15 +6,14 @@
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::json::Members;
+use crate::json::{Members, list, object, read_object, string};
 use crate::provider::{Completion, FinishReason, ProviderError, Usage};
 use crate::text::head;
 
 use super::delta::PartialMessage;
 use super::error::ErrorObject;
 use super::response::{
-    Fault, elements, object, open, open_choice, parse, read_message, read_object, read_usage,
-    string, take_finish_reason,
+    Fault, open, open_choice, parse, read_message, read_usage, take_finish_reason,
 };
 use super::sse::{Event, EventReader};
 
@@ -206,7 +205,7 @@ impl PartialCompletion {
         let Some(choices) = chunk.take("choices") else {
             return ErrorObject::without_choices(chunk).map_or(Ok(()), |error| Err(error.into()));
         };
-        for raw in elements(choices, "choices")? {
+        for raw in list(choices, "choices")? {
             let mut choice = open_choice(raw)?;
             // One was asked for. Others are no concern of ours.
             if choice.take("index").is_none_or(|index| index.get() == "0") {

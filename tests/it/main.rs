@@ -10,6 +10,9 @@
 
 /// `--check`.
 mod check;
+// Files that import each other.
+/// Files that import each other.
+mod circles;
 /// Connections that serve several requests.
 mod connections;
 /// Every outcome through the spawned binary: exit code, stdout, stderr.

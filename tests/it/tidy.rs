@@ -8,9 +8,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-struct Source {
+pub(crate) struct Source {
     /// Below `src`, without the ending: `tools/shell`.
-    module: String,
+    pub(crate) module: String,
     text: String,
 }
 
@@ -21,7 +21,7 @@ impl Source {
     }
 
     /// The lines before the tests.
-    fn code(&self) -> &str {
+    pub(crate) fn code(&self) -> &str {
         self.text.split("\n#[cfg(test)]\n").next().unwrap()
     }
 }
@@ -55,7 +55,7 @@ pub(crate) fn everything() -> String {
     all.map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
-fn sources() -> Vec<Source> {
+pub(crate) fn sources() -> Vec<Source> {
     let src = root().join("src");
     let module = |path: &Path| path.with_extension("").strip_prefix(&src).unwrap().to_path_buf();
     files(&src)
