@@ -136,7 +136,7 @@ impl Agent<'_> {
             Message::Tool(_) => false,
         });
         if latest != Some(&prompt) {
-            self.session.append(prompt.into())?;
+            self.session.append(&prompt.into())?;
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Agent<'_> {
                 Some(Error::Deadline) => NO_TIME,
                 Some(_) => NOT_STARTED,
             };
-            self.session.append(Message::tool_result(call, text).into())?;
+            self.session.append(&Message::tool_result(call, text).into())?;
         }
         end.map_or(Ok(()), Err)
     }
@@ -240,9 +240,12 @@ impl Agent<'_> {
         if judged.is_ok() {
             verdict::make_ids_unique(&mut completion.message, self.session.messages().len());
         }
-        let message = completion.message.clone();
         let refused = judged.as_ref().err().map(verdict::Refusal::outcome);
-        self.session.append(Record { refused, ..record(completion) })?;
+        let record = Record { refused, ..record(completion) };
+        self.session.append(&record)?;
+        let Message::Assistant(message) = record.message else {
+            unreachable!("the message of a completion is the model's")
+        };
         Ok((judged?, message))
     }
 
@@ -263,7 +266,7 @@ impl Agent<'_> {
             }
         }
         let times = repeats.count(call, &output.text);
-        self.session.append(Message::tool_result(call, output.text).into())?;
+        self.session.append(&Message::tool_result(call, output.text).into())?;
         if times >= STUCK_AFTER {
             return Ok(Some(Error::Stuck { tool: call.name.clone(), times }));
         }
@@ -289,7 +292,7 @@ impl Agent<'_> {
              Mend what it found. It printed:\n{}",
             verify.command, verified.output.text
         );
-        self.session.append(Message::user(told).into())?;
+        self.session.append(&Message::user(told).into())?;
         if attempt >= attempts {
             let command = verify.command.to_owned();
             let summary = verified.output.summary;
@@ -314,8 +317,8 @@ impl Agent<'_> {
             return None;
         }
         let summary = verdict::answer_text(&completion.message).trim_end().to_owned();
-        self.session.append(question.into()).ok()?;
-        self.session.append(record(completion)).ok()?;
+        self.session.append(&question.into()).ok()?;
+        self.session.append(&record(completion)).ok()?;
         Some(summary)
     }
 

@@ -28,6 +28,7 @@ mod repair;
 mod show;
 mod storage;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
@@ -168,7 +169,7 @@ impl Session {
     /// # Errors
     ///
     /// [`SessionError::Record`], [`SessionError::Write`]; the conversation is as it was.
-    pub fn append(&mut self, record: Record) -> Result<(), SessionError> {
+    pub fn append(&mut self, record: &Record) -> Result<(), SessionError> {
         self.log.as_ref().map_or(Ok(()), Log::check)?;
         let invalid = |detail| SessionError::Record { detail };
         let line = self.line(record).map_err(invalid)?;
@@ -215,14 +216,17 @@ impl Session {
             calls.map(|(index, call)| Message::tool_result(call, text(index))).collect();
         let unanswered = Unanswered { started, not_started: results.len() - started };
         let were_any = !results.is_empty();
-        results.into_iter().try_for_each(|result| self.append(Record::from(result)))?;
+        results.into_iter().try_for_each(|result| self.append(&Record::from(result)))?;
         Ok(were_any.then_some(unanswered))
     }
 
-    /// The line of a record, newline included. The record is dropped here, before the line is
-    /// read back, so that a large message is not kept twice beside its line.
-    fn line(&self, mut record: Record) -> Result<String, String> {
-        record.mask(&self.mask);
+    /// The line of a record, newline included. The copy that is masked is dropped here, before the
+    /// line is read back, so that a large message is not held twice beside its line.
+    fn line(&self, record: &Record) -> Result<String, String> {
+        let mut record = Cow::Borrowed(record);
+        if !self.mask.is_empty() {
+            record.to_mut().mask(&self.mask);
+        }
         let mut line = record.to_line(SystemTime::now()).map_err(|error| error.to_string())?;
         line.push('\n');
         Ok(line)
@@ -353,7 +357,7 @@ mod tests {
             result("c2", ""),
             Record::from(Message::Assistant(AssistantMessage::text("done"))),
         ] {
-            session.append(record).unwrap();
+            session.append(&record).unwrap();
         }
         session.messages().to_vec()
     }
@@ -382,7 +386,7 @@ mod tests {
         assert_eq!(session.messages(), had);
         assert_eq!(session.path(), Some(folder.log().as_path()));
 
-        session.append(user("more")).unwrap();
+        session.append(&user("more")).unwrap();
         drop(session);
         let session = Session::open(&folder.log()).unwrap();
         assert_eq!(session.messages()[..5], had);
@@ -478,8 +482,8 @@ mod tests {
     fn calls_that_a_killed_run_left_open_are_answered_once_and_in_the_log() {
         let folder = Folder::new();
         let mut session = Session::open(&folder.log()).unwrap();
-        session.append(calls(&["c1", "c2", "c3"])).unwrap();
-        session.append(result("c2", "done")).unwrap();
+        session.append(&calls(&["c1", "c2", "c3"])).unwrap();
+        session.append(&result("c2", "done")).unwrap();
         drop(session);
 
         let mut session = Session::open(&folder.log()).unwrap();
@@ -488,7 +492,7 @@ mod tests {
         // No run of ours logs its results in this order.
         assert_eq!((unanswered.started, unanswered.not_started), (2, 0));
         assert_eq!(session.answer_interrupted_calls().unwrap(), None);
-        session.append(user("continue")).unwrap();
+        session.append(&user("continue")).unwrap();
         let expected = [
             calls(&["c1", "c2", "c3"]).message,
             result("c2", "done").message,
@@ -506,9 +510,9 @@ mod tests {
         for answered in 0..3 {
             let folder = Folder::new();
             let mut session = Session::open(&folder.log()).unwrap();
-            session.append(calls(&["c1", "c2", "c3"])).unwrap();
+            session.append(&calls(&["c1", "c2", "c3"])).unwrap();
             for id in &["c1", "c2", "c3"][..answered] {
-                session.append(result(id, "done")).unwrap();
+                session.append(&result(id, "done")).unwrap();
             }
             drop(session);
             let mut session = Session::open(&folder.log()).unwrap();
@@ -529,16 +533,16 @@ mod tests {
     fn a_record_that_could_not_be_resumed_is_not_written() {
         let folder = Folder::new();
         for mut session in [Session::open(&folder.log()).unwrap(), Session::ephemeral()] {
-            session.append(calls(&["c1"])).unwrap();
+            session.append(&calls(&["c1"])).unwrap();
             for record in [
                 user("too early"),
                 result("c2", "for nobody"),
                 Record::from(Message::system("not for the log")),
             ] {
-                let error = session.append(record).unwrap_err();
+                let error = session.append(&record).unwrap_err();
                 assert!(matches!(error, SessionError::Record { .. }), "{error}");
             }
-            session.append(result("c1", "done")).unwrap();
+            session.append(&result("c1", "done")).unwrap();
             assert_eq!(session.messages().len(), 2);
         }
         assert_eq!(Session::open(&folder.log()).unwrap().messages().len(), 2);
@@ -551,7 +555,7 @@ mod tests {
         let masked = [Message::user("KEY=[api key]")];
         for session in [Session::open(&folder.log()).unwrap(), Session::ephemeral()] {
             let mut session = session.with_mask(mask.clone());
-            session.append(user("KEY=sk-TESTKEY-1")).unwrap();
+            session.append(&user("KEY=sk-TESTKEY-1")).unwrap();
             assert_eq!(session.messages(), masked);
         }
         assert!(!fs::read_to_string(folder.log()).unwrap().contains("TESTKEY"));
@@ -630,7 +634,7 @@ mod tests {
             let mut session = Session::open(&folder.log()).unwrap();
             let foreign = "{\"v\":1,\"message\":{\"role\":\"user\",\"content\":\"theirs\"}}\n";
             fs::write(folder.log(), foreign).unwrap();
-            let error = session.append(user("ours")).unwrap_err();
+            let error = session.append(&user("ours")).unwrap_err();
             assert!(error.to_string().contains("another process writes to it"), "{error}");
             assert_eq!(error.outcome(), Outcome::SessionWrite);
             assert!(session.messages().is_empty());

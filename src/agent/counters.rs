@@ -1,5 +1,7 @@
 //! What is counted over the steps of a run: tokens, and how often the same thing happened.
 
+use std::hash::{BuildHasher as _, RandomState};
+
 use crate::message::ToolCall;
 use crate::provider::Usage;
 
@@ -55,24 +57,21 @@ fn prompt(usage: Usage) -> Option<u64> {
     }
 }
 
-/// The last call with its result, and how many times running it has been made.
+/// How many times in a row the same call has had the same result.
 #[derive(Default)]
 pub(super) struct Repeats {
-    last: Option<(String, String, String)>,
+    /// Keyed anew in each run, so that nobody can make two calls that pass for one.
+    hasher: RandomState,
+    /// The last call and its result: their hash, because both may have many megabytes.
+    last: Option<u64>,
     times: u32,
 }
 
 impl Repeats {
     pub(super) fn count(&mut self, call: &ToolCall, result: &str) -> u32 {
-        let same = self.last.as_ref().is_some_and(|(name, arguments, earlier)| {
-            *name == call.name && *arguments == call.arguments && earlier == result
-        });
-        if same {
-            self.times += 1;
-        } else {
-            self.last = Some((call.name.clone(), call.arguments.clone(), result.to_owned()));
-            self.times = 1;
-        }
+        let this = Some(self.hasher.hash_one((&call.name, &call.arguments, result)));
+        self.times = if this == self.last { self.times + 1 } else { 1 };
+        self.last = this;
         self.times
     }
 }

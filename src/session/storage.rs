@@ -501,7 +501,7 @@ mod tests {
         let mut session = disk.session();
         let mut error = None;
         for text in TEXTS {
-            if let Err(failure) = session.append(record(text)) {
+            if let Err(failure) = session.append(&record(text)) {
                 assert_eq!(failure.outcome(), crate::outcome::Outcome::SessionWrite);
                 error = Some(failure.to_string());
                 break;
@@ -522,7 +522,7 @@ mod tests {
             // Also where the record, without the one that failed, could not come next.
             let orphan = Record::from(Message::tool_result(&ToolCall::default(), ""));
             for record in [record("more"), orphan] {
-                let Err(error) = session.append(record) else { panic!("taken") };
+                let Err(error) = session.append(&record) else { panic!("taken") };
                 assert_eq!(error.to_string(), again);
             }
             assert_eq!(disk.lock().live, before);
@@ -597,7 +597,7 @@ mod tests {
     #[test]
     fn a_file_that_could_not_be_cut_back_is_told_and_refused_the_next_time() {
         let disk = Disk::default();
-        disk.session().append(record(TEXTS[0])).unwrap();
+        disk.session().append(&record(TEXTS[0])).unwrap();
         let whole = disk.lock().live.len();
         *disk.lock() =
             Platter { space: Some(whole + 9), truncate_fails: true, ..Platter::default() };
@@ -640,7 +640,7 @@ mod tests {
     fn run_until_failure(disk: &Disk) -> usize {
         let mut session = disk.session();
         let taken = long_run().into_iter().take_while(|record| {
-            let taken = session.append(record.clone()).is_ok();
+            let taken = session.append(record).is_ok();
             let disk = disk.lock();
             assert!(!taken || disk.durable == disk.live);
             taken

@@ -239,7 +239,7 @@ fn large_values_take_no_more_memory_than_a_few_times_their_size() {
     for message in [call(&quoted, ""), call(&value, ""), call(truth, &odd)] {
         for reply in both_forms(&message, "tool_calls") {
             let peak = peak(reply);
-            assert!(peak * 1024 < (10 << 20) + 6 * SIZE, "{peak} KiB");
+            assert!(peak * 1024 < (10 << 20) + 5 * SIZE, "{peak} KiB");
         }
     }
 }
