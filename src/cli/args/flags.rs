@@ -1,7 +1,7 @@
 //! The flags: one table, from which the parser, the environment, the help and the README come.
 //!
 //! A row says how a flag looks and what it means; its setter checks one value and stores it in the
-//! [`RawArgs`]. A setter never names the flag, since the same value may have come from a variable:
+//! `RawArgs`. A setter never names the flag, since the same value may have come from a variable:
 //! whoever calls it does.
 
 use super::flag::{Flag, Group, Kind, ROW};
