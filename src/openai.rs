@@ -55,7 +55,7 @@ pub use tls::Roots;
 use tls::Tls;
 use tunnel::ProxyHop;
 
-/// Who asks.
+/// The `User-Agent`.
 const USER_AGENT: &str = concat!("uncut/", env!("CARGO_PKG_VERSION"));
 
 /// The most bytes of a body that are read.

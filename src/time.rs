@@ -38,8 +38,8 @@ impl Deadline {
     }
 }
 
-/// What came of some work that may hang for ever, or nothing when it takes longer than `limit`. It
-/// is done by a thread, which is left behind then.
+/// Runs `work`, which may hang for ever, on a thread and waits at most `limit`. Gives its result,
+/// or none where it took longer; the thread is left behind then.
 ///
 /// # Errors
 ///
