@@ -76,12 +76,17 @@ fn plain(name: &str) -> &str {
     }
 }
 
+/// Bytes of a name; no tool has a longer one.
+const NAME_MAX: usize = 100;
+
 /// The name at the start of `text`, and what is behind it.
 fn name(text: &str) -> (&str, &str) {
     let digit = |c: char| c.is_ascii_digit();
     let quoted = text.trim_start_matches(['"', '\'']);
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let end = quoted.find(|c| !is_part(c)).unwrap_or(quoted.len());
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let length = quoted.bytes().take(NAME_MAX + 1).take_while(is_part).count();
+    // What is longer is no name, and may be made of signs that have no end: `functools`.
+    let end = if length > NAME_MAX { 0 } else { length };
     let rest = quoted[end..].trim_start_matches(['"', '\'']);
     // The number of the call, as Kimi has it.
     let number = rest.strip_prefix(':').filter(|rest| rest.starts_with(digit));
@@ -303,7 +308,11 @@ impl<'a, 't> Reader<'a, 't> {
 
     /// Reads `<shell><command>ls</command></shell>`.
     fn named_element(&mut self, at: usize) -> Option<usize> {
-        let (tool, rest) = self.text[at..].strip_prefix('<').map(name)?;
+        let text = self.text[at..].strip_prefix('<')?;
+        if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return None;
+        }
+        let (tool, rest) = name(text);
         let index = self.tools.iter().position(|other| *other == tool)?;
         let from = self.text.len() - rest.strip_prefix('>')?.len();
         let closer = self.closers[index].clone();
@@ -682,6 +691,18 @@ mod tests {
             "I called shell(command=\"ls\") and it printed nothing.",
         ] {
             check(text, None);
+        }
+    }
+
+    /// Signs and nothing else, of each kind: in quadratic time this takes minutes for one of them.
+    #[test]
+    fn signs_without_end_are_read_in_linear_time() {
+        for row in TABLE {
+            let text = row.open.repeat(400_000 / row.open.len());
+            let start = std::time::Instant::now();
+            assert_eq!(read(&text, TOOLS), [], "{}", row.open);
+            let seconds = start.elapsed().as_secs();
+            assert!(seconds < 20, "{seconds} s for 400 KB of {}", row.open);
         }
     }
 

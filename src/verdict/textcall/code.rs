@@ -48,6 +48,9 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn new(line: &'a str) -> Line<'a> {
+        if line == "\n" {
+            return Line { quotes: 0, indent: 0, item: None, content: "", inner: "" };
+        }
         let mut quotes = 0;
         let mut rest = line;
         let (mut indent, mut content) = indentation(rest);
@@ -138,6 +141,9 @@ impl Closings {
         let mut end = text.len();
         for raw in text.split_inclusive('\n').rev() {
             end -= raw.len();
+            if raw.len() < 3 {
+                continue;
+            }
             let Some(closing) = Line::new(raw).closes() else { continue };
             for is_deep in [false, true] {
                 let opening = Fence { is_deep, ..closing };
