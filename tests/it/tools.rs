@@ -208,7 +208,8 @@ fn every_wait_of_a_run_ends_with_its_cause() {
         let (_, time) = wait.split_once("{tv_sec=0, tv_nsec=")?;
         time.split('}').next()?.parse::<u32>().ok()
     };
-    let is_short = |wait: &&String| nanoseconds(wait).is_some_and(|time| time <= 1_000_000);
+    // What is left of a look that was interrupted has the slack of the timer on top.
+    let is_short = |wait: &&String| nanoseconds(wait).is_some_and(|time| time <= 1_100_000);
     assert!(looks.iter().all(is_short), "{looks:?}");
 }
 
