@@ -36,7 +36,7 @@ def follow_container(place, kind, *calls):
     run = run.replace("$(id -u)", "65500").replace("$(id -g)", "65500")
     os.chown(place.folder, 65500, 65500)
     shutil.copy2(place.folder.parent / f"image-{kind}/Dockerfile", place.folder)
-    shutil.copy2(BINARY, place.folder)
+    shutil.copy2(BINARY, place.folder / "uncut")
     same(place.run(build), (0, "", ""))
     with endpoint(*calls, answer("None.")) as server:
         code, stdout, stderr = place.run(run, server, UNCUT_API_KEY=KEY)
