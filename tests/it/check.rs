@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Ran, Uncut};
+use crate::support::server::Refusing;
 use crate::support::tls::{self, Issuer};
 
 fn check(dir: &Dir, base_url: &str) -> Uncut {
@@ -122,9 +123,8 @@ fn a_host_that_is_not_there_and_a_port_that_nobody_listens_at_are_told_apart() {
     let dir = Dir::new("nowhere");
     let ran = check(&dir, "http://nowhere.invalid/v1").run();
     fails(&ran, 75, "resolve", "transient", "nowhere.invalid");
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    let refusing = Refusing::start();
+    let address = refusing.address().to_string();
     let ran = check(&dir, &format!("http://{address}/v1")).run();
     fails(&ran, 75, "connect", "transient", &address);
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();

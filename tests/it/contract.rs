@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::sandbox::{Dir, Ran, Uncut, finish};
+use crate::support::server::Refusing;
 
 /// The binary, pointed at an endpoint.
 fn uncut(dir: &Dir, endpoint: &Endpoint) -> Uncut {
@@ -184,11 +185,11 @@ fn an_endpoint_that_is_not_to_be_had_now_is_transient() {
 #[test]
 fn nothing_listening_is_transient_and_names_the_address() {
     let dir = Dir::new("nobody");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{free}/v1");
+    let refusing = Refusing::start();
+    let url = format!("http://{}/v1", refusing.address());
     let ran = Uncut::new(&dir).args(["--base-url", &url, "-m", "m", "go"]);
     let ran = ran.arg("--max-retries=0").run();
-    assert_fails(&ran, 75, "transient", &free.to_string());
+    assert_fails(&ran, 75, "transient", &refusing.address().to_string());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The way to the endpoint: every address of its host, the proxies of the environment, and TLS.
 
 use std::cell::RefCell;
+use std::io;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -15,14 +16,9 @@ use uncut::proxy::Proxy;
 use crate::support::endpoint::{Endpoint, Reply};
 use crate::support::proxy;
 use crate::support::sandbox::{Dir, Uncut};
-use crate::support::server::{Server, Silent, drain};
+use crate::support::server::{Refusing, Server, Silent, drain};
 use crate::support::tls::{self, Identity, Issuer};
 use crate::wire::{SHORT, ask, ask_again, check_transport, settings};
-
-/// A port of this machine that nobody listens on.
-fn dead_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 fn run(dir: &Dir, base_url: &str) -> Uncut {
     Uncut::new(dir).args(["--base-url", base_url, "--model", "m", "go"])
@@ -43,9 +39,22 @@ fn a_server_on_the_second_address_of_a_host_is_found() {
     endpoint.finish();
 }
 
+/// One port on 127.0.0.1 and on `[::1]`, where the machine has that.
+fn refusing_on_both() -> (Refusing, Option<Refusing>) {
+    loop {
+        let refusing = Refusing::start();
+        match TcpListener::bind(("::1", refusing.address().port())) {
+            Ok(listener) => return (refusing, Some(Refusing::on(listener))),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(_) => return (refusing, None),
+        }
+    }
+}
+
 #[test]
 fn every_address_that_failed_is_named_with_its_own_error() {
-    let port = dead_port();
+    let (refusing, _other) = refusing_on_both();
+    let port = refusing.address().port();
     let error = ask(settings(&format!("http://localhost:{port}/v1"))).unwrap_err();
     check_transport(&error, &format!("127.0.0.1:{port}: Connection refused"));
     check_transport(&error, &format!("; [::1]:{port}: "));
@@ -175,7 +184,8 @@ fn a_proxy_that_refuses_is_quoted() {
 
 #[test]
 fn a_dead_proxy_is_named_and_its_password_is_not() {
-    let port = dead_port();
+    let refusing = Refusing::start();
+    let port = refusing.address().port();
     for base_url in ["http://api.example/v1", "https://api.example/v1"] {
         let url = format!("http://user:hunter2@127.0.0.1:{port}");
         let error = ask(proxied(base_url, "all_proxy", &url)).unwrap_err();
@@ -211,7 +221,8 @@ fn the_environment_of_the_program_names_the_proxy() {
 #[test]
 fn what_no_proxy_lists_is_reached_directly() {
     let dir = Dir::new("no-proxy");
-    let dead = format!("http://127.0.0.1:{}", dead_port());
+    let refusing = Refusing::start();
+    let dead = format!("http://{}", refusing.address());
     let endpoint = Endpoint::start((0..6).map(|_| Reply::answer("hi")).collect());
     let base_url = endpoint.base_url().replace("127.0.0.1", "0.0.0.0");
     for (variable, value) in [

@@ -1,6 +1,5 @@
 //! What is sent, what is accepted and what is refused, over a real socket.
 
-use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use uncut::time::Deadline;
 use uncut::wire::RequestForm;
 
 use crate::support::endpoint::{Endpoint, Reply, Request};
+use crate::support::server::Refusing;
 
 const KEY: &str = "sk-TESTKEY-9";
 
@@ -429,9 +429,8 @@ fn a_connection_that_breaks_is_a_transport_error() {
 
 #[test]
 fn nobody_at_the_other_end_is_a_transport_error_that_says_where() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let refusing = Refusing::start();
+    let address = refusing.address();
     let error = ask(settings(&format!("http://user:hunter2@{address}/v1"))).unwrap_err();
     check_transport(&error, &format!("no response from {address}: "));
     assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");

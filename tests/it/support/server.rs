@@ -77,6 +77,32 @@ impl Silent {
     }
 }
 
+/// An address that nobody listens on, and nobody will as long as this lives: a connection of our
+/// own holds its port. One that is merely free goes to whichever test asks next.
+pub(crate) struct Refusing {
+    address: SocketAddr,
+    _held: [TcpStream; 2],
+}
+
+impl Refusing {
+    /// A port of 127.0.0.1.
+    pub(crate) fn start() -> Refusing {
+        Refusing::on(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    /// The address of a listener, which ends.
+    pub(crate) fn on(listener: TcpListener) -> Refusing {
+        let address = listener.local_addr().unwrap();
+        let connected = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        Refusing { address, _held: [accepted, connected] }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
 /// Reads up to the blank line, and nothing of what follows.
 pub(crate) fn read_head(stream: &mut impl Read) -> io::Result<String> {
     let mut head = Vec::new();
