@@ -5,6 +5,7 @@
 //! in shape (null for absent, content as parts, arguments as an object) and strict in meaning:
 //! an error names the member that could not be read.
 
+mod joined;
 mod masked;
 
 use std::fmt;

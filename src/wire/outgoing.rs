@@ -5,13 +5,14 @@
 //! not fit. So where one does not, another goes out in its place.
 //!
 //! What goes out depends on the message alone, and for a tool result on the message of its call. So
-//! a message goes out in the same way in every request, after a resume too.
+//! a message goes out in the same way in every request, after a resume too. Only the user messages
+//! at the end grow when another one joins them.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::json::is_object;
-use crate::message::{AssistantMessage, Message, ToolCall, ToolResult, short_id};
+use crate::message::{AssistantMessage, Content, Message, ToolCall, ToolResult, short_id};
 
 /// Where endpoints put the reasoning of a message.
 const REASONING: &[&str] = &["reasoning", "reasoning_content", "reasoning_details"];
@@ -108,6 +109,15 @@ impl Outgoing {
     fn keeps(&self, id: &str) -> bool {
         fits(id) || id.contains("__thought__") || self.keeps_kimi && is_kimis(id)
     }
+}
+
+/// User messages as one, in their order.
+pub(super) fn joined_users(messages: &[Cow<'_, Message>]) -> Message {
+    let contents = messages.iter().filter_map(|message| match message.as_ref() {
+        Message::User(content) => Some(content),
+        _ => None,
+    });
+    Message::User(Content::joined(&contents.collect::<Vec<_>>()))
 }
 
 /// Whether a name or an id is one that all endpoints take.

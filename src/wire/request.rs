@@ -6,7 +6,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, joined_users};
 use crate::json::{Fields, Members};
 use crate::message::Message;
 use crate::provider::{CompletionRequest, ToolDefinition};
@@ -17,7 +17,8 @@ use crate::secret::Mask;
 /// [`RequestForm::extra_body`] go out as they were given.
 ///
 /// What grows from step to step comes last and only ever grows at its end, so that each body of a
-/// run starts with the bytes of the one before, and the endpoint's prompt cache hits.
+/// run starts with the bytes of the one before, and the endpoint's prompt cache hits. Of a user
+/// message at the end that holds but for its last bytes: one that comes behind it joins it.
 pub fn request_body(request: &CompletionRequest<'_>, form: &RequestForm, mask: &Mask) -> Vec<u8> {
     #[expect(
         clippy::expect_used,
@@ -167,15 +168,37 @@ impl Serialize for Messages<'_> {
             seq.serialize_element(&Message::system(mask.text(request.system_prompt)))?;
         }
         let mut outgoing = Outgoing::new(request.model, form.omit_reasoning);
+        let mut users = Vec::new();
         for message in request.messages.iter().chain(request.closing) {
             let mut masked = Cow::Borrowed(message);
             if !mask.is_empty() {
                 masked.to_mut().mask(mask);
             }
+            if matches!(*masked, Message::User(_)) {
+                users.push(masked);
+                continue;
+            }
+            serialize_users(&mut seq, &mut users)?;
             seq.serialize_element(outgoing.message(&masked).as_ref())?;
         }
+        serialize_users(&mut seq, &mut users)?;
         seq.end()
     }
+}
+
+/// Writes the user messages that came one behind the other as one. Many chat templates want user
+/// and assistant in turn, and refuse a new prompt behind one that got no answer.
+fn serialize_users<S: SerializeSeq>(
+    seq: &mut S,
+    users: &mut Vec<Cow<'_, Message>>,
+) -> Result<(), S::Error> {
+    match users.as_slice() {
+        [] => return Ok(()),
+        [one] => seq.serialize_element(one)?,
+        several => seq.serialize_element(&joined_users(several))?,
+    }
+    users.clear();
+    Ok(())
 }
 
 #[cfg(test)]
@@ -248,8 +271,12 @@ mod tests {
         let (hi, mask) = (Message::user("hi"), Mask::default());
         let before = body_of(&form, std::slice::from_ref(&hi), None, &mask);
         assert!(before.contains(r#""tool_choice":"required""#), "{before}");
-        let last = body_of(&form, &[hi], Some(&Message::user("Sum up.")), &mask);
-        let end = r#",{"role":"user","content":"Sum up."}],"tool_choice":"none"}"#;
+        let said = [hi, Message::Assistant(AssistantMessage::text("hello"))];
+        let last = body_of(&form, &said, Some(&Message::user("Sum up.")), &mask);
+        let end = concat!(
+            r#",{"role":"assistant","content":"hello"},"#,
+            r#"{"role":"user","content":"Sum up."}],"tool_choice":"none"}"#
+        );
         let start = last.strip_suffix(end).unwrap();
         let before = before.replace(r#""tool_choice":"required","#, "");
         assert_eq!(before.strip_suffix("]}").unwrap(), start);
@@ -377,6 +404,33 @@ mod tests {
         check_arguments("[1]", r#"{"invalid_arguments":"[1]"}"#);
         check_arguments("null", r#"{"invalid_arguments":"null"}"#);
         check_arguments(r#"{"a":"\ud83d"}"#, r#"{"invalid_arguments":"{\"a\":\"\\ud83d\"}"}"#);
+    }
+
+    #[test]
+    fn user_messages_in_a_row_go_out_as_one_masked_each() {
+        let parts = r#"{"role":"user","content":[{"type":"text","text":"sk-TESTKEY-1"}]}"#;
+        let parts = Message::from_json(parts).unwrap();
+        let said = Message::Assistant(AssistantMessage::text("hello"));
+        let user = |text| Message::user(text);
+        let messages = [user("a"), said, user("sk-TESTKEY-1"), user("b"), parts, user("c")];
+        let sent = |messages: &[Message], closing: Option<&Message>, key: &str| {
+            let mask = Mask::new(crate::secret::Secret::parse(key).unwrap());
+            let body = body_of(&RequestForm::default(), messages, closing, &mask);
+            body.split_once(r#"{"role":"assistant","content":"hello"},"#).unwrap().1.to_owned()
+        };
+        for (key, shown) in [("sk-TESTKEY-1", "[api key]"), ("sk-TESTKEY-2", "sk-TESTKEY-1")] {
+            assert_eq!(
+                sent(&messages[..4], None, key),
+                format!(r#"{{"role":"user","content":"{shown}\n\nb"}}]}}"#)
+            );
+            let texts = [shown, "b", shown, "c", "d"];
+            let parts = texts.map(|text| format!(r#"{{"type":"text","text":"{text}"}}"#)).join(",");
+            let end = r#""tool_choice":"none"}"#;
+            assert_eq!(
+                sent(&messages, Some(&user("d")), key),
+                format!(r#"{{"role":"user","content":[{parts}]}}],{end}"#)
+            );
+        }
     }
 
     #[test]

@@ -206,6 +206,57 @@ fn a_whole_completion_is_one_at_201_and_203_too() {
     }
 }
 
+/// Templates of Mistral and Gemma refuse two user messages in a row, and with them every later
+/// request of the session.
+#[test]
+fn prompts_after_runs_that_failed_go_out_as_one_message_and_are_logged_as_several() {
+    let arguments = r#""{\"command\":\"true\"}""#;
+    let call = format!(
+        r#"{{"tool_calls":[{{"index":0,"id":"c1","function":{{"name":"shell","arguments":{arguments}}}}}]}}"#
+    );
+    let user = |content: &str| json!({"role": "user", "content": content});
+    let raw = |request: &Request| String::from_utf8(request.raw.clone()).unwrap();
+    for reply in both_forms(&call, "tool_calls") {
+        let dir = Dir::new("shapes");
+        for (prompt, sent) in [("go", "go"), ("more", "go\n\nmore")] {
+            let (ran, requests) = run_in(&dir, vec![Reply::status(400, "no")], prompt);
+            assert_eq!(ran.code, Some(10), "{ran:?}");
+            assert_eq!(requests[0].messages()[1..], [user(sent)]);
+        }
+        let (ran, requests) = run_in(&dir, vec![reply, Reply::answer("ok")], "again");
+        assert_answer(&ran, "ok");
+        assert_eq!(requests[0].messages()[1..], [user("go\n\nmore\n\nagain")]);
+        let (ran, later) = run_in(&dir, vec![Reply::status(400, "no")], "last");
+        assert_eq!(ran.code, Some(10), "{ran:?}");
+        let (before, now) = (raw(&requests[1]), raw(&later[0]));
+        assert!(before.starts_with(raw(&requests[0]).strip_suffix("]}").unwrap()), "{before}");
+        assert!(now.starts_with(before.strip_suffix("]}").unwrap()), "{now} after {before}");
+        assert_eq!(later[0].messages().last(), Some(&user("last")));
+        let log = dir.read("s.jsonl");
+        for prompt in ["go", "more", "again", "last"] {
+            let record = format!(r#""message":{{"role":"user","content":"{prompt}"}}"#);
+            assert_eq!(log.matches(&record).count(), 1, "{log}");
+        }
+    }
+}
+
+/// The summing up comes behind what the gate said, which is a user message too.
+#[test]
+fn the_question_for_a_summary_joins_the_user_message_before_it() {
+    let dir = Dir::new("shapes");
+    let endpoint = Endpoint::start(vec![Reply::answer("a"), Reply::answer("summed up")]);
+    let uncut = Uncut::new(&dir).args(["--base-url", &endpoint.base_url(), "--model", "m"]);
+    let ran = uncut.args(["--max-steps=1", "--verify=false", "go"]).run();
+    assert_eq!(ran.code, Some(20), "{ran:?}");
+    let requests = endpoint.finish();
+    let messages = requests[1].messages();
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user"]);
+    let last = messages[3]["content"].as_str().unwrap();
+    assert!(last.starts_with("The answer does not count yet: "), "{last}");
+    assert!(last.contains("\n\nThe run ends here: "), "{last}");
+}
+
 /// The peak of a run, in KiB, whose first message is this one.
 #[cfg(target_os = "linux")]
 #[track_caller]
