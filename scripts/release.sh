@@ -10,7 +10,14 @@
 #                                  their own, and compares
 #   TARGETS='...'                  only these
 #
-# It needs rustup, python3, and a C compiler for each target, because parts of ring are in C.
+# It needs rustup with Rust 1.93 or later, python3, and a C compiler for each target, because parts of
+# ring are in C: Debian has them in musl-tools, gcc-aarch64-linux-gnu and gcc-mingw-w64-x86-64. It names
+# what is missing. The Linux binaries are position independent. No path and no time gets into a binary.
+#
+# Before a release, scripts/check.sh --full tests what is released: with the static binary, also as the
+# only file of a root and beside busybox there, and with the one for aarch64, emulated by qemu-aarch64,
+# where a test does not look at processes. With cargo-audit installed it looks for known
+# vulnerabilities as well.
 set -eu
 cd "$(dirname "$0")/.."
 : "${TARGETS:=x86_64-unknown-linux-musl aarch64-unknown-linux-musl x86_64-pc-windows-gnu}"

@@ -5,6 +5,38 @@
 //! what commands, reading a large response or log and the tools for files cost, each beside what
 //! does the same work without us, and last the same runs by other programs of the kind that are on
 //! the PATH. Nothing is asserted; the numbers are for reading.
+//!
+//! Figures of 2026-12-01: AMD EPYC, two cores, Linux; the static binary of a release, which has
+//! 2,462,616 bytes. The loop checks nothing. Where a step is nothing but `true` in a shell, most of
+//! its time is that shell and the two syncs. The bytes that uncut sends beyond the loop's are the
+//! system prompt and the schemas of the tools.
+//!
+//! | figure | uncut | std-only loop | ratio |
+//! |---|---|---|---|
+//! | start to first byte | 2.20 ms | 1.76 ms | 1.25 |
+//! | a step, of 10 | 3.09 ms | 2.11 ms | 1.46 |
+//! | a step, of 100 | 3.19 ms | 1.81 ms | 1.77 |
+//! | a step, of 400 | 5.15 ms | 2.32 ms | 2.22 |
+//! | CPU in 100 steps, without the commands | 148 ms | 30 ms | 4.9 |
+//! | CPU in 400 steps, without the commands | 972 ms | 206 ms | 4.7 |
+//! | peak memory in 10 steps | 2,468 KiB | 2,688 KiB | 0.92 |
+//! | peak memory in 400 steps | 3,084 KiB | 3,228 KiB | 0.96 |
+//! | bytes sent in 10 steps | 44,209 | 13,799 | 3.2 |
+//! | bytes sent in 400 steps | 19,491,852 | 18,305,275 | 1.06 |
+//!
+//! Other work beside what does the same without uncut, on 2026-11-30, with a binary of 2,392,984
+//! bytes and little else to do:
+//!
+//! | figure | uncut | the other | ratio |
+//! |---|---|---|---|
+//! | a call of `true`, beside std's spawn and wait | 0.81 ms | 0.65 ms | 1.25 |
+//! | a session of 200 MB, beside `serde_json::Value` | 388 MB/s | 415 MB/s | 0.93 |
+//! | peak memory of that | 197 MiB | 309 MiB | 0.64 |
+//! | a command that prints 1 GB, beside `sh -c` alone | 1.74 s | 0.88 s | 2.0 |
+//! | peak memory of that, beside one that prints nothing | 2,052 KiB | 1,856 KiB | 1.1 |
+//! | lines 900,000 to 900,100 of a million, beside `sed` | 53 ms | 55 ms | 0.97 |
+//!
+//! A start that answers from a recording makes about 130 system calls.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may stop at the first fault")]
