@@ -106,7 +106,7 @@ impl fmt::Display for Error {
                 write!(f, "no answer after {spent} tokens of the {limit} that are allowed")
             }
             Error::Stuck { tool, times } => {
-                write!(f, "the same call of {tool} had the same result {times} times running")
+                write!(f, "the same call of {tool} had the same result {times} times in a row")
             }
             Error::VerifyFailed { command, attempts, summary } => {
                 let answers = counted((*attempts).into(), "answer");

@@ -61,7 +61,7 @@ impl Outcome {
     /// Every outcome with its word and its meaning, in the order of the exit codes.
     pub const ALL: &[(Outcome, &str, &str)] = &[
         (Outcome::Ok, "ok", "a complete answer is on stdout"),
-        (Outcome::Internal, "internal", "a fault on our side, or stdout could not be written"),
+        (Outcome::Internal, "internal", "a fault in uncut, or stdout could not be written"),
         (
             Outcome::Usage,
             "usage",
@@ -70,8 +70,8 @@ impl Outcome {
         (
             Outcome::Rejected,
             "rejected",
-            "the endpoint or the proxy refused for good (400, 401, 403, 404, 422, a redirect, \
-             exhausted quota), or a certificate is not to be trusted",
+            "the endpoint or the proxy refused permanently (400, 401, 403, 404, 422, a redirect, \
+             exhausted quota), or a certificate is not trusted",
         ),
         (
             Outcome::Protocol,
@@ -87,9 +87,9 @@ impl Outcome {
         (Outcome::Filtered, "filtered", "a content filter or the model itself refused"),
         (Outcome::Empty, "empty", "no answer text"),
         (Outcome::Context, "context", "the conversation does not fit the model's context"),
-        (Outcome::MaxSteps, "max_steps", "--max-steps completions and no answer yet"),
-        (Outcome::MaxTokensTotal, "max_tokens_total", "--max-total-tokens are spent"),
-        (Outcome::Stuck, "stuck", "the same call had the same result 8 times running"),
+        (Outcome::MaxSteps, "max_steps", "no answer after --max-steps completions"),
+        (Outcome::MaxTokensTotal, "max_tokens_total", "--max-total-tokens are used up"),
+        (Outcome::Stuck, "stuck", "the same call had the same result 8 times in a row"),
         (
             Outcome::SessionDamaged,
             "session_damaged",
@@ -101,20 +101,20 @@ impl Outcome {
             "session_write",
             "a record could not be written; the file ends in a whole record",
         ),
-        (Outcome::VerifyFailed, "verify_failed", "the command of --verify did not pass"),
+        (Outcome::VerifyFailed, "verify_failed", "the --verify command did not pass"),
         (
             Outcome::Transient,
             "transient",
-            "408, 409, 425, 429, 500, 502 to 504, 520 to 524, 529, no connection, a time-out, and \
-             the retries are spent: try again later",
+            "408, 409, 425, 429, 500, 502 to 504, 520 to 524, 529, no connection or a timeout, \
+             after all retries: try again later",
         ),
         (Outcome::Deadline, "deadline", "--timeout is over"),
         (Outcome::Hangup, "hangup", "SIGHUP"),
-        (Outcome::Interrupt, "interrupt", "SIGINT"),
+        (Outcome::Interrupt, "interrupt", "SIGINT or SIGQUIT"),
         (
             Outcome::Terminated(SIGTERM),
             "terminated",
-            "SIGTERM; another signal that would end it, with 128 and its number",
+            "SIGTERM; another fatal signal gives 128 plus its number",
         ),
     ];
 

@@ -318,7 +318,7 @@ impl fmt::Display for Refusal {
                 f.write_str("the endpoint announced tool calls and sent none")
             }
             Refusal::Empty { calls_announced: false } => {
-                f.write_str("the model was done without an answer text")
+                f.write_str("the model finished without an answer text")
             }
             Refusal::Context(word) => {
                 write!(f, "the conversation fills the model's context (finish reason {word})")

@@ -246,7 +246,7 @@ impl Check<'_, '_> {
         self.report(name, failure.outcome, &found)?;
         for name in NAMES {
             if !self.found.contains(&name) {
-                self.print(&format!("{name}: not looked at\n"))?;
+                self.print(&format!("{name}: not checked\n"))?;
             }
         }
         Err(failure)

@@ -11,8 +11,8 @@ pub(super) const USAGE: &str = "usage: uncut [OPTIONS] [PROMPT...]   (uncut --he
 
 const ABOUT: &str = "\
 Gives PROMPT to a model behind an OpenAI-compatible endpoint, lets it run commands and read, write
-and edit files in the working directory, and prints its answer. Nobody is asked anything: either a
-complete answer is on stdout and the exit code is 0, or stdout is empty and the exit code and the
+and edit files in the working directory, and prints its answer. It never asks a person. Either a
+complete answer is on stdout and the exit code is 0, or stdout is empty, and the exit code and the
 last line on stderr say why.";
 
 const MORE: &str = "\
@@ -21,8 +21,8 @@ complete answer is on stdout. Every other code names a failure, and 75 means: tr
 uncut --help lists all flags, variables and exit codes.";
 
 const PRECEDENCE: &str = "\
-A flag wins over its variable, which wins over the default. An empty variable counts as unset. The
-last one counts where a flag that is not repeatable is given twice.";
+A flag wins over its variable, which wins over the default. An empty variable counts as unset.
+If a flag that is not repeatable is given twice, the last one counts.";
 
 const EXAMPLES: &str = "\
 Examples:

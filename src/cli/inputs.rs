@@ -52,7 +52,7 @@ pub(super) fn directory(start: BaseDir<'_>, directory: &PathArg) -> Result<PathB
     let path: PathBuf = start.resolve(&directory.path).components().collect();
     if !path.is_absolute() {
         let problem =
-            "the current directory can't be told (was it removed?); give an absolute path";
+            "the current directory can't be determined (was it removed?); give an absolute path";
         return Err(UsageError::new(&directory.origin, problem));
     }
     match path.metadata() {
@@ -218,6 +218,6 @@ mod tests {
         let temporary = std::env::temp_dir();
         assert_eq!(directory(NOWHERE, &named(&temporary)), Ok(temporary));
         let error = directory(NOWHERE, &named(Path::new("."))).unwrap_err().to_string();
-        assert!(error.starts_with("-C: the current directory can't be told"), "{error}");
+        assert!(error.starts_with("-C: the current directory can't be determined"), "{error}");
     }
 }

@@ -92,7 +92,7 @@ fn proxy(env: &[(OsString, OsString)], endpoint: &Endpoint) -> Result<Option<Pro
 /// What to do about credentials that were refused: it depends on which were sent.
 pub(super) fn credentials(options: &Options, key: Option<&Origin>) -> String {
     match (key, &options.completions) {
-        (_, Completions::Replay(_)) => "the recording has it so".to_owned(),
+        (_, Completions::Replay(_)) => "the recorded response says so".to_owned(),
         (Some(origin), _) => format!("check the key, which came from {origin}"),
         (None, Completions::Endpoint(endpoint)) if endpoint.has_user() => {
             "check the user and password in the base URL".to_owned()

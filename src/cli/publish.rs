@@ -255,11 +255,11 @@ impl Publisher {
 
 fn unwritten_file(error: &io::Error) -> Failure {
     let what = format!("the output file can't be written: {error}");
-    Failure::internal(what, "give it room, or another place")
+    Failure::internal(what, "free some space, or use another file")
 }
 
 pub(super) fn unwritten(what: &str, error: &io::Error) -> Failure {
-    let advice = "give it a reader that stays, or a file with room";
+    let advice = "check its reader, or free some space";
     Failure::internal(format!("{what} can't be written: {error}"), advice)
 }
 

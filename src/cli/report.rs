@@ -270,12 +270,11 @@ impl<'a> Reporter<'a> {
             return;
         }
         let line = format!(
-            "{}: steps {}, tool calls {}, tokens {} + {}, {:.1} s",
+            "{}: steps {}, tool calls {}, {}, {:.1} s",
             Outcome::Ok,
             ledger.steps,
             ledger.tool_calls,
-            count(ledger.tokens.prompt),
-            count(ledger.tokens.completion),
+            tokens(ledger.tokens.prompt, None, ledger.tokens.completion),
             ledger.elapsed().as_secs_f64()
         );
         drop(ledger);
@@ -296,12 +295,10 @@ impl<'a> Reporter<'a> {
     fn completed(&mut self, step: u32, usage: Usage, finish_reason: &FinishReason) {
         let Usage { prompt_tokens, cached_tokens, completion_tokens } = usage;
         let line = format!(
-            "{}: finish reason {}, tokens {} ({} cached) + {}",
+            "{}: finish reason {}, {}",
             self.step(step),
             finish_reason.word().unwrap_or("none"),
-            count(prompt_tokens),
-            count(cached_tokens),
-            count(completion_tokens)
+            tokens(prompt_tokens, cached_tokens, completion_tokens)
         );
         self.say(Verbosity::Verbose, &line);
     }
@@ -346,8 +343,14 @@ impl<'a> Reporter<'a> {
     }
 }
 
-fn count(tokens: Option<u64>) -> String {
-    tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string())
+/// Those of the prompt, of them those that were cached, and those of the completion.
+fn tokens(prompt: Option<u64>, cached: Option<u64>, completion: Option<u64>) -> String {
+    if (prompt, completion) == (None, None) {
+        return "tokens not reported".to_owned();
+    }
+    let count = |tokens: Option<u64>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
+    let cached = cached.map(|cached| format!(" ({cached} cached)")).unwrap_or_default();
+    format!("tokens {}{cached} + {}", count(prompt), count(completion))
 }
 
 /// What is said of processes that were killed; nothing where there are none.
@@ -426,9 +429,16 @@ mod tests {
             [
                 "uncut: step 1/32: shell ls -l: exit 0 (T s)",
                 "uncut: warning: odd",
-                "uncut: ok: steps 2, tool calls 1, tokens ? + ?, T s",
+                "uncut: ok: steps 2, tool calls 1, tokens not reported, T s",
             ]
         );
+    }
+
+    #[test]
+    fn tokens_are_told_as_far_as_they_are_reported() {
+        assert_eq!(tokens(Some(100), Some(80), Some(7)), "tokens 100 (80 cached) + 7");
+        assert_eq!(tokens(None, None, Some(7)), "tokens ? + 7");
+        assert_eq!(tokens(None, Some(80), None), "tokens not reported");
     }
 
     #[test]
@@ -442,8 +452,8 @@ mod tests {
                 "uncut: step 1/32: shell ls -l: exit 0 (T s)",
                 "uncut: warning: odd",
                 "uncut: step 2/32: asking the model",
-                "uncut: step 2/32: finish reason none, tokens ? (? cached) + ?",
-                "uncut: ok: steps 2, tool calls 1, tokens ? + ?, T s",
+                "uncut: step 2/32: finish reason none, tokens not reported",
+                "uncut: ok: steps 2, tool calls 1, tokens not reported, T s",
             ]
         );
     }

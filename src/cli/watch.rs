@@ -43,7 +43,7 @@ pub(super) fn start(
     let beat = move || beat(&heart, is_quiet);
     let end = move |ending| end(ending, &publisher, &killer, is_quiet);
     process::watch(processes, deadline, beat, end).map_err(|error| {
-        let what = format!("the system is short of what a run needs: {error}");
+        let what = format!("the system lacks resources for a run: {error}");
         let advice = "try again later, or raise the limits (ulimit -n, ulimit -u)";
         Failure { outcome: Outcome::Transient, what, advice: Some(advice.to_owned()) }
     })
@@ -69,12 +69,12 @@ fn end(ending: Ending, publisher: &Arc<Publisher>, processes: &Processes, is_qui
     let names = processes.finish();
     publisher.ledger().killed(&names);
     let (outcome, what) = match ending {
-        Ending::Hangup => (Outcome::Hangup, "SIGHUP came".to_owned()),
-        Ending::Interrupt => (Outcome::Interrupt, "SIGINT or SIGQUIT came".to_owned()),
+        Ending::Hangup => (Outcome::Hangup, "stopped by SIGHUP".to_owned()),
+        Ending::Interrupt => (Outcome::Interrupt, "interrupted (SIGINT or SIGQUIT)".to_owned()),
         Ending::Terminated(signal) => {
             let name = process::signal_name(signal.into()).map(str::to_owned);
             let name = name.unwrap_or_else(|| format!("signal {signal}"));
-            (Outcome::Terminated(signal), format!("{name} came"))
+            (Outcome::Terminated(signal), format!("stopped by {name}"))
         }
         Ending::Deadline => (Outcome::Deadline, "the run's time is over".to_owned()),
     };

@@ -44,7 +44,7 @@ fn fails(ran: &Ran, code: i32, name: &str, outcome: &str, says: &str) {
     assert_eq!(first.0, name, "{ran:?}");
     assert!(first.1.starts_with(&format!("{outcome}: ")) && first.1.contains(says), "{ran:?}");
     let rest = lines.iter().skip_while(|line| line.0 != name).skip(1);
-    assert!(rest.clone().all(|line| line.1 == "not looked at"), "{ran:?}");
+    assert!(rest.clone().all(|line| line.1 == "not checked"), "{ran:?}");
     let last = ran.stderr.lines().last().unwrap();
     assert!(last.starts_with(&format!("uncut: {outcome}: ")), "{ran:?}");
 }

@@ -437,7 +437,7 @@ fn credentials_that_are_refused_are_named_by_where_they_came_from() {
         (key(), "check the key, which came from OPENAI_API_KEY"),
         (user, "check the user and password in the base URL"),
         (uncut(&dir, &endpoint), "no key was sent; set UNCUT_API_KEY"),
-        (replay, "the recording has it so"),
+        (replay, "the recorded response says so"),
     ] {
         assert_fails(&uncut.arg("go").run(), 10, "rejected", says);
     }

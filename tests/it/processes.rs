@@ -205,7 +205,7 @@ fn a_process_without_threads_says_so_and_may_be_tried_again() {
     if run("--version").code == Some(0) {
         let ran = run("-m m --base-url http://127.0.0.1:9 go");
         assert_named(&ran, "no threads");
-        assert!(ran.stderr.contains(" is short of what a run needs: "), "{ran:?}");
+        assert!(ran.stderr.contains(" lacks resources for a run: "), "{ran:?}");
         assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
     } else {
         eprintln!("skipped: this machine lets us be no other user");

@@ -123,7 +123,7 @@ fn every_signal_that_would_end_the_process_ends_the_run_with_a_last_line() {
         let ran = finish(child);
         assert_eq!(ran.code, Some(128 + signal), "{ran:?}");
         let last = ran.stderr.lines().last().unwrap_or_default();
-        assert!(last.starts_with(&format!("uncut: terminated: {name} came; ")), "{ran:?}");
+        assert!(last.starts_with(&format!("uncut: terminated: stopped by {name}; ")), "{ran:?}");
         let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         let told = (&result["outcome"], &result["exit_code"]);
         assert_eq!(told, (&json!("terminated"), &json!(128 + signal)));

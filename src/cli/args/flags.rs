@@ -13,8 +13,8 @@ use crate::wire::{ExtraBody, Stream};
 /// What stands on the command line beside flags, and what it means.
 pub(in crate::cli) const OPERANDS: &[(&str, &str)] = &[
     ("PROMPT...", "the prompt; the words are joined by one space"),
-    ("-", "read the prompt from standard input, or add that to the prompt, behind a blank line"),
-    ("--", "every word after it belongs to the prompt"),
+    ("-", "read the prompt from standard input; after other words, add it with a blank line"),
+    ("--", "all words after it belong to the prompt"),
 ];
 
 /// Every flag, in the order of the help.
@@ -25,8 +25,8 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         short: Some('f'),
         kind: Kind::Value("FILE", |raw, value| store(&mut raw.prompt_file, path(value))),
         help: "read the prompt from FILE",
-        details: "A regular file of UTF-8, at most 16 MB; a byte order mark and line ends at the \
-                  end are dropped. To read standard input, give - by itself.",
+        details: "A regular UTF-8 file of at most 16 MB. A byte order mark and newlines at the end \
+                  are dropped. For standard input give - instead.",
         daily: true,
         ..ROW
     },
@@ -61,9 +61,9 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
             Ok(())
         }),
         env: &["UNCUT_API_KEY", "OPENAI_API_KEY"],
-        help: "the key to send; without one none is sent",
+        help: "the key to send; without one, no key is sent",
         details: "An empty KEY sends none. Other users of the machine can see the arguments of a \
-                  program; a variable or a file is safer. In this order the first one counts: \
+                  program; a variable or a file is safer. The first of these counts: \
                   --api-key or --api-key-file, UNCUT_API_KEY, UNCUT_API_KEY_FILE, OPENAI_API_KEY.",
         ..ROW
     },
@@ -85,7 +85,7 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
             Ok(())
         }),
         help: "a header to add to every request",
-        details: "An Authorization header takes the place of the key.",
+        details: "An Authorization header replaces the key.",
         repeatable: true,
         ..ROW
     },
@@ -100,7 +100,7 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         }),
         env: &["UNCUT_EXTRA_BODY"],
         help: "members to add to every request, such as temperature and seed",
-        details: "A JSON object. What the run itself sets can't be set in it.",
+        details: "A JSON object. It can't set members that the run sets itself.",
         ..ROW
     },
     Flag {
@@ -120,8 +120,8 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         group: Group::Endpoint,
         kind: Kind::Switch(|raw, _| raw.settings.form.stream = Stream::Off),
         env: &["UNCUT_NO_STREAM"],
-        help: "ask for one JSON body in place of a stream",
-        details: "Without a stream a slow model is silent until it is done; see --idle-timeout.",
+        help: "ask for one JSON body instead of a stream",
+        details: "A slow model is then silent until it is done; see --idle-timeout.",
         ..ROW
     },
     Flag {
@@ -130,14 +130,14 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         kind: Kind::Value("FILE", |raw, value| store(&mut raw.settings.ca_file, path(value))),
         env: &["UNCUT_CA_FILE", "SSL_CERT_FILE"],
         help: "also trust the issuers in FILE",
-        details: "PEM. For TLS, what is in the directories of SSL_CERT_DIR is trusted as well.",
+        details: "A PEM file. Issuers in the directories of SSL_CERT_DIR are trusted too.",
         ..ROW
     },
     Flag {
         long: "replay",
         group: Group::Endpoint,
         kind: Kind::Value("FILE", |raw, value| store(&mut raw.replay, path(value))),
-        help: "take the completions from FILE, line by line, with no network",
+        help: "read the completions from FILE, one on each line, without network",
         ..ROW
     },
     Flag {
@@ -217,8 +217,9 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         env: &["UNCUT_MAX_RETRIES"],
         default: Some("4"),
         help: "how many times a transient failure is retried",
-        details: "After 0.5 s, then twice as long each time, or as the endpoint asks. A server \
-                  that loads its model is waited for beside that, for up to 10 minutes.",
+        details: "The first pause is 0.5 s and each next one twice as long, unless the endpoint \
+                  asks for another. Waiting for a server that loads its model does not count; it \
+                  ends after 10 minutes.",
         ..ROW
     },
     Flag {
@@ -228,7 +229,7 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         kind: Kind::Value("DIR", |raw, value| store(&mut raw.directory, path(value))),
         default: Some("."),
         help: "the working directory of the run",
-        details: "Files named by other flags are looked up where uncut was started.",
+        details: "Other flags name files relative to where uncut was started.",
         daily: true,
         ..ROW
     },
@@ -238,8 +239,8 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         kind: Kind::Value("CMD", |raw, value| store(&mut raw.settings.verify, word(value))),
         env: &["UNCUT_VERIFY"],
         help: "a command that must exit with 0 before an answer counts",
-        details: "It runs as one of the model's would. What it prints otherwise goes back to the \
-                  model, which goes on.",
+        details: "It runs as the model's own commands do. If it fails, its output goes back to the \
+                  model, and the model goes on.",
         daily: true,
         ..ROW
     },
@@ -283,7 +284,7 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         group: Group::Session,
         kind: Kind::Value("FILE", |raw, value| store(&mut raw.settings.session, path(value))),
         env: &["UNCUT_SESSION"],
-        help: "log the conversation in FILE, and go on with it when FILE exists",
+        help: "log the conversation in FILE; continue it if FILE exists",
         daily: true,
         ..ROW
     },
@@ -291,8 +292,8 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         long: "show-session",
         group: Group::Session,
         kind: Kind::Switch(|raw, origin| raw.show_session = Some(origin.clone())),
-        help: "print the session for a person to read, and exit",
-        details: "It is neither locked nor changed. Long results and arguments are cut.",
+        help: "print the session in readable form, and exit",
+        details: "The file is not locked and not changed. Long results and arguments are cut.",
         daily: true,
         ..ROW
     },
@@ -301,8 +302,8 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         group: Group::Session,
         kind: Kind::Switch(|raw, origin| raw.repair_session = Some(origin.clone())),
         help: "move the damaged part of the session to a file beside it",
-        details: "From the first line that can't be read to the end, into FILE.damaged-1, -2 and \
-                  so on. Then the run goes on, if there is a prompt; standard input is only read \
+        details: "It moves everything from the first damaged line on to FILE.damaged-1, -2 and so \
+                  on. Then the run goes on if there is a prompt. Standard input is read only \
                   for -.",
         ..ROW
     },
@@ -313,8 +314,8 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         env: &["UNCUT_OUTPUT"],
         default: Some("text"),
         help: "the form of stdout: text, json or jsonl",
-        details: "text: the answer. json: the result, one object, whatever the outcome. jsonl: \
-                  each event as an object on a line, and last the result.",
+        details: "text: the answer. json: one object, the result, whatever the outcome. jsonl: \
+                  one object on a line for each event, and the result as the last line.",
         daily: true,
         ..ROW
     },
@@ -323,9 +324,9 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         group: Group::Output,
         short: Some('o'),
         kind: Kind::Value("FILE", |raw, value| store(&mut raw.common.output_file, path(value))),
-        help: "also write to FILE what goes to stdout",
-        details: "At the end and as a whole, in place of what FILE held before. A run that fails \
-                  has no text for it, and leaves it empty.",
+        help: "also write the output of stdout to FILE",
+        details: "At the end and as a whole, replacing FILE. A failing run in text format leaves \
+                  FILE empty.",
         daily: true,
         ..ROW
     },
@@ -352,7 +353,7 @@ pub(in crate::cli) const FLAGS: &[Flag] = &[
         group: Group::Other,
         kind: Kind::Switch(|raw, origin| raw.check = Some(origin.clone())),
         help: "check whether the endpoint can serve a run, and exit",
-        details: "Two small completions are asked for, and no tool is run.",
+        details: "It asks for two small completions and runs no tool.",
         daily: true,
         ..ROW
     },
